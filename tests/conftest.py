@@ -1,0 +1,71 @@
+"""How every test runs: on the CPU, with shapes checked at run time, and with compiled programs kept between runs."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from jaxtyping import install_import_hook
+
+# The command line, which some tests start as a process of its own, inherits both.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("EDL_CACHE", str(Path(__file__).parents[1] / ".cache" / "jax"))
+
+# Works on modules that are not yet imported, so nothing of edl is imported above this line.
+install_import_hook("edl", "beartype.beartype")
+
+from edl import compile_cache  # noqa: E402
+
+compile_cache.enable()
+
+# The first example compiles, so there is no fair deadline; and a suite that passed must pass again.
+settings.register_profile("edl", deadline=None, derandomize=True, database=None)
+settings.load_profile("edl")
+
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"))), None
+)
+"""The system's browser, if it has one. Playwright finds its own, if it has downloaded one."""
+
+
+def has_browser() -> bool:
+    """Whether tests marked ``browser`` can run."""
+    downloads = (os.environ.get("PLAYWRIGHT_BROWSERS_PATH"), "~/.cache/ms-playwright", "~/Library/Caches/ms-playwright")
+    return CHROMIUM is not None or any(any(Path(it).expanduser().glob("chromium-*")) for it in downloads if it)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked ``browser`` run where there is a browser, and say so where there is none."""
+    missing = pytest.mark.skipif(not has_browser(), reason="no Chromium found: `make browser` tries to get one")
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(missing)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A real browser without a window; tests that use it are marked ``browser``."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # Chromium's sandbox does not start for root, which is who runs the tests in most containers.
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """An empty page that cannot reach the network, and that fails the test if its scripts or resources do."""
+    page = browser.new_page(offline=True)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("requestfailed", lambda request: errors.append(f"could not load {request.url[:200]}"))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    yield page
+    page.close()
+    assert not errors, "\n".join(errors)

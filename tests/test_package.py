@@ -1,0 +1,151 @@
+"""What installing and importing the package promises."""
+
+import importlib.resources
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+import edl
+from edl import compile_cache
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def python(code: str, **environment: str) -> str:
+    """What ``code`` prints in a Python of its own."""
+    command = [sys.executable, "-W", "error", "-c", code]
+    return subprocess.check_output(command, env=os.environ | environment, cwd=ROOT, text=True).strip()
+
+
+def pins(file: str) -> dict[str, list[Version]]:
+    """The versions that a constraints file pins, by distribution; several where they differ by Python or platform."""
+    found: dict[str, list[Version]] = {}
+    for name, version in re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "requirements" / file).read_text(), re.MULTILINE):
+        found.setdefault(name, []).append(Version(version))
+    return found
+
+
+def test_import_is_light():
+    loaded = python("import sys, edl; dir(edl); print(*sys.modules)").split()
+    heavy = {"jax", "equinox", "numpy", "matplotlib", "gymnasium", "tyro", "rich"}
+    assert not heavy.intersection(loaded)
+
+
+def test_training_needs_neither_gymnasium_nor_tyro():
+    loaded = python("import sys, edl; edl.run, edl.load, edl.make_env; print(*sys.modules)").split()
+    assert "jax" in loaded
+    assert not {"gymnasium", "tyro"}.intersection(loaded)
+
+
+def test_public_names_are_few_and_all_there():
+    assert len(edl.__all__) <= 20
+    assert set(dir(edl)) == set(edl.__all__)
+    for name in edl.__all__:
+        assert getattr(edl, name) is not None
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'teleport'"):
+        edl.teleport  # noqa: B018
+
+
+def test_layouts_are_package_data():
+    layouts = importlib.resources.files("edl.envs") / "layouts"
+    names = {file.name for file in layouts.iterdir()}
+    assert {"square.txt", "tree.txt", "bottleneck.txt", "corridor_center.txt", "corridor_left.txt"} <= names
+
+
+def test_citation_names_library_and_paper():
+    assert f"version = {{{edl.__version__}}}" in edl.citation()
+    assert "Unsupervised Discovery of State-Covering Skills" in edl.citation()
+    assert edl.citation().count("{") == edl.citation().count("}")
+
+
+def test_citation_file_and_changelog_know_the_version():
+    assert f"\nversion: {edl.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n## {edl.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.parametrize("file", ["core.txt", "dev.txt"])
+def test_constraints_are_hashed_and_name_no_registry(file: str):
+    text = (ROOT / "requirements" / file).read_text()
+    assert not re.search(r"://|--(extra-)?index|--find-links", text)
+    blocks = re.split(r"\n(?=[\w-]+==)", text)[1:]
+    assert len(blocks) >= len(PROJECT["dependencies"])
+    for block in blocks:
+        assert "--hash=sha256:" in block, block
+
+
+def test_constraints_pin_every_dependency_within_its_bounds():
+    core, dev = pins("core.txt"), pins("dev.txt")
+    for text in PROJECT["dependencies"]:
+        wanted = Requirement(text)
+        assert core[wanted.name], f"{wanted.name} is not pinned: make lock"
+        assert all(version in wanted.specifier for version in core[wanted.name]), f"{wanted.name}: make lock"
+    assert {name: dev[name] for name in core} == core
+
+
+def test_both_ends_of_the_supported_jax_are_pinned():
+    assert {version.minor for version in pins("core.txt")["jax"]} == {10, 12}
+
+
+def test_compiled_programs_are_kept(tmp_path: Path):
+    folder = tmp_path / "cache"
+    code = """
+import jax
+from edl import compile_cache
+jax.jit(lambda x: x + 1)(1)  # it may be turned on after something was compiled
+print(compile_cache.enable())
+jax.jit(lambda kept: kept * 2)(1)
+"""
+    assert python(code, EDL_CACHE=str(folder)) == str(folder)
+    assert any("lambda" in entry.name for entry in folder.iterdir())
+
+
+@pytest.fixture
+def no_cache() -> Iterator[None]:
+    """A JAX that has not been told where to keep what it compiles."""
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", None)
+    yield
+    jax.config.update("jax_compilation_cache_dir", before)
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_a_cache_that_cannot_be_written_is_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("EDL_CACHE", str(tmp_path / "file" / "cache"))
+    assert compile_cache.enable() is None
+    assert jax.config.jax_compilation_cache_dir is None
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_an_empty_name_turns_the_cache_off(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("EDL_CACHE", "")
+    assert compile_cache.enable() is None
+    assert jax.config.jax_compilation_cache_dir is None
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_a_cache_chosen_through_jax_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("EDL_CACHE", str(tmp_path / "ours"))
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "theirs"))
+    assert compile_cache.enable() == tmp_path / "theirs"
+    assert jax.config.jax_compilation_cache_dir == str(tmp_path / "theirs")
+
+
+def test_help_lists_every_target():
+    targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert targets is not None
+    listed = subprocess.check_output(["make", "--no-print-directory", "-C", str(ROOT)], text=True)
+    assert set(re.findall(r"make ([a-z-]+)", listed)) >= set(targets[1].split())
