@@ -1,0 +1,123 @@
+"""The three nouns that flow between the stages: `States` -> `SkillModel` -> `SkillPolicy`. Nothing else does.
+
+Each can be saved, loaded, and made by hand: a user's dataset instead of stage 1, a user's goals instead of stage 2.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from edl.envs.base import Discrete, Env
+from edl.envs.rollout import Skill
+from edl.nets.distributions import Distribution
+from edl.nets.mlp import MLP
+from edl.nets.normalise import Normaliser
+from edl.types import Key, Scalar
+
+
+class Experience(eqx.Module):
+    """What an explorer that acts leaves behind, in the order in which it was collected.
+
+    ``paths`` are the features of the states of ``e`` episodes; of row i only the first ``lengths[i] + 1`` are real.
+    An explorer allots room for all of its episodes before it plays the first: unplayed ones have length 0.
+    """
+
+    paths: Float[Array, "e t1 s"]
+    actions: Array
+    lengths: Int[Array, " e"]
+
+
+class States(eqx.Module):
+    """Stage 1: samples of p(s), and the experience they came from (None for an oracle or a dataset)."""
+
+    samples: Float[Array, "n s"]
+    experience: Experience | None = None
+
+
+class SkillModel(eqx.Module):
+    """Stage 2: codes z, the encoder q(z|s), the decoder q(s|z), and goals g_z = argmax_s q(s|z).
+
+    ``encoder`` and ``decoder`` work on normalised states. With a discrete prior, q(z|s) is one-hot on the nearest code
+    and p(z) is uniform over the rows of ``codes``; with a continuous one (``continuous``), p(z) = N(0, I) and the rows
+    are a fixed draw from it, so that there is something to plot and evaluate. ``decoded`` are the decoder's means of
+    the codes; ``goals`` are the same unless they were snapped to the nearest explored state. ``usage`` is the share of
+    p(s) that q(z|s) assigns to each code.
+    """
+
+    codes: Float[Array, "k z"]
+    goals: Float[Array, "k s"]
+    decoded: Float[Array, "k s"]
+    usage: Float[Array, " k"]
+    encoder: MLP | None
+    decoder: MLP | None
+    normaliser: Normaliser
+    continuous: bool = eqx.field(static=True, default=False)
+
+    @property
+    def num_skills(self) -> int:
+        """Rows of the codebook."""
+        return self.codes.shape[-2]
+
+    def encode(self, state: Float[Array, " s"]) -> Float[Array, " z"]:
+        """z_e(s): where the encoder puts a state, before quantisation."""
+        x = self.normaliser(state)
+        return x if self.encoder is None else self.encoder(x)[: self.codes.shape[-1]]
+
+    def decode(self, code: Float[Array, " z"]) -> Float[Array, " s"]:
+        """argmax_s q(s|z), for any code."""
+        x = code if self.decoder is None else self.decoder(code)
+        return self.normaliser.inverse(x)
+
+    def assign(self, state: Float[Array, " s"]) -> Int[Array, ""]:
+        """argmax_z q(z|s): the nearest code to z_e(s)."""
+        return jnp.argmin(jnp.sum((self.codes - self.encode(state)) ** 2, axis=-1))
+
+    def log_likelihood(self, state: Float[Array, " s"], code: Float[Array, " z"]) -> Scalar:
+        """log q(s|z) up to a constant: Gaussian with unit variance in normalised space."""
+        mean = code if self.decoder is None else self.decoder(code)
+        return -0.5 * jnp.sum((self.normaliser(state) - mean) ** 2)
+
+    def sample(self, key: Key) -> Skill:
+        """z ~ p(z)."""
+        if self.continuous:
+            code = jax.random.normal(key, self.codes.shape[-1:])
+            return Skill(code=code, index=jnp.int32(-1), goal=self.decode(code))
+        index = jax.random.randint(key, (), 0, self.num_skills)
+        return self.skill(index)
+
+    def skill(self, index: Int[Array, ""]) -> Skill:
+        """The skill in row ``index`` of the codebook."""
+        return Skill(code=self.codes[index], index=jnp.asarray(index, jnp.int32), goal=self.goals[index])
+
+
+class SkillPolicy(eqx.Module):
+    """Stage 3: pi(a|s,z). ``codes`` are the skills it was trained on; any other code, e.g. a blend, may be tried."""
+
+    actor: MLP
+    normaliser: Normaliser
+    distribution: Distribution
+    codes: Float[Array, "k z"]
+
+    def __call__(self, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Float[Array, " p"]:
+        """Parameters of the distribution of a."""
+        return self.actor(jnp.concatenate([self.normaliser(observation), code]))
+
+    def act(self, key: Key, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Array:
+        """Draw a ~ pi(a|s,z)."""
+        return self.distribution.sample(key, self(observation, code))
+
+    def mode(self, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Array:
+        """The most ordinary action: the mean of a continuous pi(a|s,z), the mode of a discrete one."""
+        return self.distribution.mean(self(observation, code))
+
+
+def blank_experience(env: Env, episodes: int) -> Experience:
+    """Room for ``episodes`` episodes."""
+    space = env.action_space
+    shape, dtype = ((), jnp.int32) if isinstance(space, Discrete) else ((space.size,), jnp.float32)
+    return Experience(
+        paths=jnp.zeros((episodes, env.horizon + 1, env.feature_size)),
+        actions=jnp.zeros((episodes, env.horizon, *shape), dtype),
+        lengths=jnp.zeros(episodes, jnp.int32),
+    )

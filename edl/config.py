@@ -1,0 +1,45 @@
+"""A config is a frozen dataclass that is also a pytree: floats are traced leaves, everything else is static.
+
+One program is therefore compiled for a whole grid of learning rates, and a hyperparameter sweep is a ``vmap`` over a
+config whose float fields are arrays. Nothing is validated on construction, because unflattening constructs with tracers:
+a config is checked once, at the edge, by `check`.
+"""
+
+import dataclasses
+import types
+import typing
+from typing import Any, TypeVar, dataclass_transform
+
+import jax
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def config(cls: type[T]) -> type[T]:
+    """Make ``cls`` a frozen, keyword-only dataclass whose float and config fields are pytree leaves."""
+    cls = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+    hints = typing.get_type_hints(cls)
+    names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    leaves = [name for name in names if is_traced(hints[name])]
+    static = [name for name in names if name not in leaves]
+    # At run time a leaf may be a tracer or the array of a sweep: the type checker of the tests must not insist on float.
+    cls.__init__.__annotations__.update(dict.fromkeys(leaves, Any))
+    return jax.tree_util.register_dataclass(cls, data_fields=leaves, meta_fields=static)
+
+
+def is_traced(annotation: Any) -> bool:
+    """Whether a field of this type is a leaf: a float, another config, or either of them made optional."""
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
+        return any(is_traced(part) for part in typing.get_args(annotation))
+    return annotation is float or dataclasses.is_dataclass(annotation)
+
+
+def check(condition: bool, got: str, wanted: str, remedy: str) -> None:
+    """Raise a `ConfigError` that says what was got, what was wanted, and the remedy."""
+    if not condition:
+        raise ConfigError(f"{got}: {wanted}. {remedy}")
+
+
+class ConfigError(ValueError):
+    """Bad input, found at the edge. The command line prints its message alone and exits with status 2."""

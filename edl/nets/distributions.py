@@ -1,0 +1,185 @@
+"""Distributions of actions: what a policy's last layer parametrises.
+
+Each is a pytree that knows the action range, and speaks of one action given the flat vector of parameters that the
+network puts out. Actions of a box are drawn on the unit interval (or the real line) and scaled to the range.
+"""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from edl.envs.base import Box, Discrete
+from edl.nets.special import betaln, digamma
+from edl.types import Key, Scalar
+
+PROPOSALS = 10
+"""Proposals of the Beta sampler. One is accepted with probability above 0.68, so all fail with one below 1.2e-5."""
+EDGE = 1e-6
+"""Actions keep this share of the range away from its ends, where log-densities are infinite."""
+
+
+class Distribution(eqx.Module):
+    """pi(a|.) as a function of the network's output."""
+
+    size: eqx.AbstractVar[int]
+    """Static: how many numbers the network must put out."""
+
+    @abc.abstractmethod
+    def sample(self, key: Key, params: Float[Array, " p"]) -> Array:
+        """Draw an action."""
+
+    @abc.abstractmethod
+    def log_prob(self, params: Float[Array, " p"], action: Array) -> Scalar:
+        """log pi(a|.)."""
+
+    @abc.abstractmethod
+    def entropy(self, params: Float[Array, " p"]) -> Scalar:
+        """Entropy per action dimension, on the unscaled range: the bonus of the authors' recipe."""
+
+    @abc.abstractmethod
+    def mean(self, params: Float[Array, " p"]) -> Array:
+        """A deterministic action."""
+
+
+class Beta(Distribution):
+    """Independent Beta(alpha, beta) per dimension, alpha = softplus(.) + 1.05, so that every density has one mode."""
+
+    low: Float[Array, " a"]
+    high: Float[Array, " a"]
+    size: int = eqx.field(static=True)
+
+    def concentrations(self, params: Float[Array, " p"]) -> tuple[Float[Array, " a"], Float[Array, " a"]]:
+        """alpha and beta."""
+        alpha, beta = jnp.split(jax.nn.softplus(params) + 1.05, 2)
+        return alpha, beta
+
+    def sample(self, key: Key, params: Float[Array, " p"]) -> Float[Array, " a"]:
+        """See `sample_beta`."""
+        unit = sample_beta(key, *self.concentrations(params))
+        return self.low + (self.high - self.low) * jnp.clip(unit, EDGE, 1 - EDGE)
+
+    def log_prob(self, params: Float[Array, " p"], action: Float[Array, " a"]) -> Scalar:
+        """sum_i log Beta(x_i; alpha_i, beta_i) - log(high_i - low_i)."""
+        alpha, beta = self.concentrations(params)
+        width = self.high - self.low
+        x = jnp.clip((action - self.low) / width, EDGE, 1 - EDGE)
+        density = (alpha - 1) * jnp.log(x) + (beta - 1) * jnp.log1p(-x) - betaln(alpha, beta)
+        return jnp.sum(density - jnp.log(width))
+
+    def entropy(self, params: Float[Array, " p"]) -> Scalar:
+        """Mean entropy of Beta(alpha, beta) over dimensions; 0 is uniform."""
+        alpha, beta = self.concentrations(params)
+        total = alpha + beta
+        return jnp.mean(
+            betaln(alpha, beta)
+            - (alpha - 1) * digamma(alpha)
+            - (beta - 1) * digamma(beta)
+            + (total - 2) * digamma(total)
+        )
+
+    def mean(self, params: Float[Array, " p"]) -> Float[Array, " a"]:
+        """alpha / (alpha + beta), scaled."""
+        alpha, beta = self.concentrations(params)
+        return self.low + (self.high - self.low) * alpha / (alpha + beta)
+
+
+class TanhGaussian(Distribution):
+    """A Gaussian squashed by tanh, as SAC uses."""
+
+    low: Float[Array, " a"]
+    high: Float[Array, " a"]
+    size: int = eqx.field(static=True)
+
+    def moments(self, params: Float[Array, " p"]) -> tuple[Float[Array, " a"], Float[Array, " a"]]:
+        """Mean and log standard deviation before squashing."""
+        mean, log_std = jnp.split(params, 2)
+        return mean, jnp.clip(log_std, -5.0, 2.0)
+
+    def sample(self, key: Key, params: Float[Array, " p"]) -> Float[Array, " a"]:
+        """Draw an action."""
+        return self.sample_with_log_prob(key, params)[0]
+
+    def sample_with_log_prob(self, key: Key, params: Float[Array, " p"]) -> tuple[Float[Array, " a"], Scalar]:
+        """A reparametrised draw and its log-density, without inverting the tanh."""
+        mean, log_std = self.moments(params)
+        u = mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape)
+        return self.scale(jnp.tanh(u)), self.log_density(mean, log_std, u)
+
+    def log_prob(self, params: Float[Array, " p"], action: Float[Array, " a"]) -> Scalar:
+        """log N(u; mean, std) - log |d tanh(u) / du| - log(range / 2), u = atanh(a)."""
+        unit = 2 * (action - self.low) / (self.high - self.low) - 1
+        u = jnp.arctanh(jnp.clip(unit, -1 + EDGE, 1 - EDGE))
+        return self.log_density(*self.moments(params), u)
+
+    def log_density(self, mean: Float[Array, " a"], log_std: Float[Array, " a"], u: Float[Array, " a"]) -> Scalar:
+        """log-density of the action tanh(u)."""
+        normal = jax.scipy.stats.norm.logpdf(u, mean, jnp.exp(log_std))
+        squash = 2 * (jnp.log(2.0) - u - jax.nn.softplus(-2 * u))
+        return jnp.sum(normal - squash - jnp.log((self.high - self.low) / 2))
+
+    def entropy(self, params: Float[Array, " p"]) -> Scalar:
+        """Gaussian entropy plus log |d tanh| at the mean: no closed form exists, and this one is differentiable."""
+        mean, log_std = self.moments(params)
+        return jnp.mean(
+            0.5 * jnp.log(2 * jnp.pi * jnp.e) + log_std + 2 * (jnp.log(2.0) - mean - jax.nn.softplus(-2 * mean))
+        )
+
+    def mean(self, params: Float[Array, " p"]) -> Float[Array, " a"]:
+        """tanh of the Gaussian's mean."""
+        return self.scale(jnp.tanh(self.moments(params)[0]))
+
+    def scale(self, unit: Float[Array, " a"]) -> Float[Array, " a"]:
+        """[-1, 1] to the action range."""
+        return self.low + (self.high - self.low) * (jnp.clip(unit, -1 + EDGE, 1 - EDGE) + 1) / 2
+
+
+class Categorical(Distribution):
+    """Discrete actions from logits."""
+
+    size: int = eqx.field(static=True)
+
+    def sample(self, key: Key, params: Float[Array, " p"]) -> Int[Array, ""]:
+        """Draw an action."""
+        return jax.random.categorical(key, params).astype(jnp.int32)
+
+    def log_prob(self, params: Float[Array, " p"], action: Int[Array, ""]) -> Scalar:
+        """log softmax(params)_a."""
+        return jax.nn.log_softmax(params)[action]
+
+    def entropy(self, params: Float[Array, " p"]) -> Scalar:
+        """-sum p log p."""
+        log_p = jax.nn.log_softmax(params)
+        return -jnp.sum(jnp.exp(log_p) * log_p)
+
+    def mean(self, params: Float[Array, " p"]) -> Int[Array, ""]:
+        """The likeliest action."""
+        return jnp.argmax(params).astype(jnp.int32)
+
+
+def for_space(space: Box | Discrete, continuous: str = "beta") -> Distribution:
+    """The distribution that fits an action space; ``continuous`` is ``beta`` or ``tanh_gaussian``."""
+    if isinstance(space, Discrete):
+        return Categorical(space.n)
+    kind = {"beta": Beta, "tanh_gaussian": TanhGaussian}[continuous]
+    return kind(space.low, space.high, 2 * space.size)
+
+
+def sample_beta(key: Key, alpha: Float[Array, " a"], beta: Float[Array, " a"]) -> Float[Array, " a"]:
+    """Draw from Beta(alpha, beta), alpha, beta > 1, by Cheng's algorithm BB (1978) with a fixed number of proposals.
+
+    ``jax.random.beta`` is two gamma rejection loops, which vectorise badly; here all proposals are made at once and the
+    first accepted one is taken.
+    """
+    small, large = jnp.minimum(alpha, beta), jnp.maximum(alpha, beta)
+    total = alpha + beta
+    rate = jnp.sqrt((total - 2) / (2 * alpha * beta - total))
+    u = jax.random.uniform(key, (2, PROPOSALS, *alpha.shape), minval=EDGE, maxval=1 - EDGE)
+    v = rate * (jnp.log(u[0]) - jnp.log1p(-u[0]))
+    w = small * jnp.exp(v)
+    r = (small + 1 / rate) * v - jnp.log(4.0)
+    accepted = r + total * (jnp.log(total) - jnp.log(large + w)) >= jnp.log(u[0] ** 2 * u[1])
+    w = jnp.take_along_axis(w, jnp.argmax(accepted, axis=0, keepdims=True), axis=0)[0]
+    return jnp.where(alpha <= beta, w, large) / (large + w)

@@ -1,0 +1,66 @@
+"""Inputs brought to a common scale: by the moments of a dataset, or by running moments."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from edl.types import Scalar
+
+
+class Normaliser(eqx.Module):
+    """x -> (x - mean) / scale."""
+
+    mean: Float[Array, " s"]
+    scale: Float[Array, " s"]
+
+    def __call__(self, x: Float[Array, " s"]) -> Float[Array, " s"]:
+        """Normalise one state."""
+        return (x - self.mean) / self.scale
+
+    def inverse(self, x: Float[Array, " s"]) -> Float[Array, " s"]:
+        """Undo it."""
+        return x * self.scale + self.mean
+
+
+def identity(size: int) -> Normaliser:
+    """Leaves states as they are."""
+    return Normaliser(jnp.zeros(size), jnp.ones(size))
+
+
+def moments(x: Float[Array, "n s"]) -> Normaliser:
+    """Zero mean and unit variance over a dataset; a dimension that never changes keeps its scale."""
+    scale = jnp.std(x, axis=0)
+    return Normaliser(jnp.mean(x, axis=0), jnp.where(scale > 1e-6, scale, 1.0))
+
+
+class RunningMoments(eqx.Module):
+    """Moments of everything seen so far (Chan's parallel update, exact for any batch sizes)."""
+
+    count: Scalar
+    mean: Float[Array, " s"]
+    squares: Float[Array, " s"]
+
+    def update(self, x: Float[Array, "n s"], valid: Bool[Array, " n"]) -> "RunningMoments":
+        """Take in a batch; rows that are not ``valid`` do not count."""
+        weight = valid.astype(x.dtype)[:, None]
+        count = jnp.sum(weight)
+        mean = jnp.sum(weight * x, axis=0) / jnp.maximum(count, 1.0)
+        squares = jnp.sum(weight * (x - mean) ** 2, axis=0)
+        total = self.count + count
+        delta = mean - self.mean
+        safe = jnp.maximum(total, 1.0)
+        return RunningMoments(
+            total,
+            self.mean + delta * count / safe,
+            self.squares + squares + delta**2 * self.count * count / safe,
+        )
+
+    def normaliser(self) -> Normaliser:
+        """The current scale; the identity before anything was seen."""
+        variance = self.squares / jnp.maximum(self.count, 1.0)
+        return Normaliser(self.mean, jnp.where(variance > 1e-12, jnp.sqrt(jnp.maximum(variance, 1e-12)), 1.0))
+
+
+def running_moments(size: int) -> RunningMoments:
+    """Nothing seen yet."""
+    return RunningMoments(jnp.float32(0.0), jnp.zeros(size), jnp.zeros(size))

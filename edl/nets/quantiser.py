@@ -1,0 +1,62 @@
+"""Vector quantisation: a vector replaced by the nearest row of a codebook (van den Oord et al., 2017).
+
+Everything here is for one vector z_e; vmap for more.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from edl.types import Scalar
+
+
+class Quantised(NamedTuple):
+    """z_q of one z_e: the index and the row of the nearest code, and the two terms of the loss that bind them.
+
+    ``code`` has the value of the row and the gradient of z_e (straight through). ``codebook`` moves the row towards
+    z_e, ``commitment`` moves z_e towards the row; in value they are the same.
+    """
+
+    index: Int[Array, ""]
+    code: Float[Array, " z"]
+    codebook: Scalar
+    commitment: Scalar
+
+
+def squared_distances(z: Float[Array, " z"], codes: Float[Array, "k z"]) -> Float[Array, " k"]:
+    """||z - e_k||^2 for every row e_k."""
+    return jnp.sum((codes - z) ** 2, axis=-1)
+
+
+def nearest(z: Float[Array, " z"], codes: Float[Array, "k z"]) -> Int[Array, ""]:
+    """argmin_k ||z - e_k||: the one-hot posterior q(z|s) of the paper."""
+    return jnp.argmin(squared_distances(z, codes))
+
+
+def straight_through(z: Float[Array, " z"], code: Float[Array, " z"]) -> Float[Array, " z"]:
+    """The value of ``code`` with the gradient of ``z``."""
+    return code + (z - jax.lax.stop_gradient(z))  # the bracket is exactly zero
+
+
+def quantise(z: Float[Array, " z"], codes: Float[Array, "k z"]) -> Quantised:
+    """z_q = e_k with k = argmin_j ||z_e - e_j||, and its terms ||sg[z_e] - e||^2 and ||z_e - sg[e]||^2."""
+    index = nearest(z, codes)
+    row = codes[index]
+    return Quantised(
+        index=index,
+        code=straight_through(z, jax.lax.stop_gradient(row)),
+        codebook=jnp.sum((jax.lax.stop_gradient(z) - row) ** 2),
+        commitment=jnp.sum((z - jax.lax.stop_gradient(row)) ** 2),
+    )
+
+
+def shares(index: Int[Array, " n"], num_codes: int) -> Float[Array, " k"]:
+    """The share of the vectors that each code stands for."""
+    return jnp.mean(jax.nn.one_hot(index, num_codes), axis=0)
+
+
+def perplexity(usage: Float[Array, " k"]) -> Scalar:
+    """exp H(usage): how many codes are in use, counted by how evenly; at most K."""
+    return jnp.exp(-jnp.sum(jax.scipy.special.xlogy(usage, usage)))

@@ -1,0 +1,65 @@
+"""A method is an objective: what the one learner maximises.
+
+The four functions are the columns of the paper's Table 1, where p(z), p(s), p(s|z) and p(z|s) come from. Reverse MI,
+forward MI, DIAYN, VIC, ... learn while the policy does; EDL's objective is frozen, and that is the paper.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from edl.envs.rollout import Episode, Skill
+from edl.types import Key, Metrics, Scalar
+
+
+def nothing(state: Any, episode: Episode) -> Float[Array, " 0"]:
+    """The critic sees no more than the policy."""
+    return jnp.zeros(0)
+
+
+def everyone(state: Any, episode: Episode) -> Scalar:
+    """Every episode trains the policy."""
+    return jnp.float32(1.0)
+
+
+class Objective(NamedTuple):
+    """What a method learns besides the policy, which skills it asks for, and what it pays.
+
+    ``init``    whatever it learns: a discriminator, a density, a goal buffer, nothing.
+    ``sample``  z ~ p(z): fixed, learned (VIC), a curriculum (VALOR), a goal buffer (DISCERN, Skew-Fit).
+    ``reward``  the rewards r_0 .. r_{T-1} of one episode, r_t being paid for reaching s_{t+1}; the learner vmaps.
+    ``update``  learn from a batch of episodes, and report; EDL reports only.
+
+    The last three say how episodes are played and used, and most methods leave them alone. Sibling Rivalry is why they
+    exist: it plays ``siblings = 2`` episodes per skill from one start (each finds the other's end in ``episode.rival``),
+    its critic sees the antigoal too (``privileged``), and not every sibling trains the policy (``weight``).
+    """
+
+    init: Callable[[Key], Any]
+    sample: Callable[[Key, Any], Skill]
+    reward: Callable[[Any, Episode], Float[Array, " t"]]
+    update: Callable[[Key, Any, Episode], tuple[Any, Metrics]]
+    siblings: int = 1
+    privileged: Callable[[Any, Episode], Float[Array, " c"]] = nothing
+    weight: Callable[[Any, Episode], Scalar] = everyone
+
+
+def per_visit(reward: Callable[[Any, Float[Array, " s"], Skill], Scalar]) -> Callable[[Any, Episode], Float[Array, " t"]]:
+    """Lift a reward r(s, z) written for one state to an episode: r_t = r(s_{t+1}, z)."""
+
+    def of_episode(state: Any, episode: Episode) -> Float[Array, " t"]:
+        return jax.vmap(reward, in_axes=(None, 0, None))(state, episode.features[1:], episode.skill)
+
+    return of_episode
+
+
+def at_the_end(reward: Callable[[Any, Episode], Scalar]) -> Callable[[Any, Episode], Float[Array, " t"]]:
+    """Lift a reward for a whole episode: paid at its last valid step, nothing before."""
+
+    def of_episode(state: Any, episode: Episode) -> Float[Array, " t"]:
+        return jnp.zeros(episode.valid.shape[0]).at[episode.length - 1].set(reward(state, episode))
+
+    return of_episode
