@@ -1,0 +1,115 @@
+"""Point mazes: the paper's worlds, and any maze written as text.
+
+A state is a position (x, y), an action a displacement in [-0.95, 0.95]^2, walls are not observed, and an episode takes
+50 steps (the paper's table of environment details). All of a maze is arrays, so mazes can be vmapped too: see `stack`.
+"""
+
+import pathlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from edl.envs import geometry, layouts
+from edl.envs.base import Box, Env, Step
+from edl.envs.geometry import Walls
+from edl.envs.layouts import Layout
+from edl.types import Key
+
+MAX_ACTION = 0.95
+START_MARGIN = 0.05
+"""An episode starts at least this far from the borders of its start cell."""
+
+
+class MazeState(NamedTuple):
+    """Where the point is, and how many steps it has taken."""
+
+    position: Float[Array, " 2"]
+    time: Int[Array, ""]
+
+
+class Maze(Env):
+    """A maze. Only the first ``num_cells`` of ``cells`` and ``num_starts`` of ``starts`` count: the rest is padding."""
+
+    walls: Walls
+    cells: Float[Array, "c 2"]
+    num_cells: Int[Array, ""]
+    starts: Float[Array, "m 2"]
+    num_starts: Int[Array, ""]
+    horizon: int = eqx.field(static=True, default=50)
+    observation_size: int = eqx.field(static=True, default=2)
+    feature_size: int = eqx.field(static=True, default=2)
+
+    @property
+    def action_space(self) -> Box:
+        """Displacements; what lies outside the box is clipped to it."""
+        return Box(low=jnp.full(2, -MAX_ACTION), high=jnp.full(2, MAX_ACTION))
+
+    def reset(self, key: Key) -> MazeState:
+        """A uniform point in a uniform start cell, away from the cell's borders."""
+        position = _in_cells(key, self.starts, self.num_starts, 0.5 - START_MARGIN)
+        return MazeState(position, jnp.int32(0))
+
+    def step(self, key: Key, state: MazeState, action: Float[Array, " 2"]) -> Step:
+        """Move, and slide along the walls in the way. Mazes never terminate."""
+        motion = jnp.clip(action, -MAX_ACTION, MAX_ACTION)
+        reached = MazeState(geometry.slide(key, self.walls, state.position, motion), state.time + 1)
+        return Step(reached, self.observe(reached), jnp.bool_(False), reached.time >= self.horizon)
+
+    def observe(self, state: MazeState) -> Float[Array, " 2"]:
+        """The position."""
+        return state.position
+
+    def features(self, observation: Float[Array, " 2"]) -> Float[Array, " 2"]:
+        """The position."""
+        return observation
+
+    def sample_states(self, key: Key, n: int) -> Float[Array, "n 2"]:
+        """The oracle: ``n`` positions, uniform over the area that can be reached."""
+        return jax.vmap(lambda key: _in_cells(key, self.cells, self.num_cells, 0.5))(jax.random.split(key, n))
+
+
+def _in_cells(key: Key, cells: Float[Array, "c 2"], count: Int[Array, ""], reach: float) -> Float[Array, " 2"]:
+    """A uniform point in one of the first ``count`` cells, at most ``reach`` from its centre along each axis."""
+    cell_key, point_key = jax.random.split(key)
+    index = jax.random.randint(cell_key, (), 0, count)
+    return cells[index] + jax.random.uniform(point_key, (2,), minval=-reach, maxval=reach)
+
+
+def maze(layout: Layout | str | pathlib.Path, horizon: int = 50) -> Maze:
+    """A maze from a layout, from the name of one, or from a text file."""
+    layout = layout if isinstance(layout, Layout) else layouts.load(layout)
+    return Maze(
+        walls=geometry.walls(layout.walls),
+        cells=jnp.asarray(layout.cells, jnp.float32),
+        num_cells=jnp.int32(len(layout.cells)),
+        starts=jnp.asarray(layout.starts, jnp.float32),
+        num_starts=jnp.int32(len(layout.starts)),
+        horizon=horizon,
+    )
+
+
+def stack(mazes: Sequence[Maze]) -> Maze:
+    """Mazes of one horizon as one pytree with a leading axis, padded to one shape: ``vmap`` over it."""
+    num_walls = max(each.walls.level.shape[-1] for each in mazes)
+    num_cells = max(len(each.cells) for each in mazes)
+    num_starts = max(len(each.starts) for each in mazes)
+    padded = [
+        Maze(
+            walls=geometry.pad(each.walls, num_walls),
+            cells=_pad_rows(each.cells, num_cells),
+            num_cells=each.num_cells,
+            starts=_pad_rows(each.starts, num_starts),
+            num_starts=each.num_starts,
+            horizon=each.horizon,
+        )
+        for each in mazes
+    ]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *padded)
+
+
+def _pad_rows(rows: Float[Array, "n 2"], count: int) -> Float[Array, "m 2"]:
+    return jnp.pad(rows, ((0, count - len(rows)), (0, 0)), mode="edge")

@@ -1,0 +1,105 @@
+"""The only time loop: play one episode with one skill."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from edl.envs.base import Env
+from edl.types import Key
+
+
+class Skill(NamedTuple):
+    """z, as the policy sees it (``code``), as a number (``index``; -1 if skills are continuous), and where it leads
+    (``goal``; None for methods without goals).
+    """
+
+    code: Float[Array, " z"]
+    index: Int[Array, ""]
+    goal: Float[Array, " s"] | None = None
+
+
+class Episode(NamedTuple):
+    """One episode s_0, a_0, s_1, ..., s_T under one skill. A batch of episodes has a leading axis everywhere.
+
+    ``observations`` has one row more than the other arrays. Steps after a termination are played but not ``valid``.
+    ``extras`` is what the acting policy wants to remember of each step (PPO: the log-probability of its action).
+    ``rival`` holds the features in which the sibling's episode ended, where siblings are played (Sibling Rivalry).
+    """
+
+    observations: Float[Array, "t1 o"]
+    features: Float[Array, "t1 s"]
+    actions: Array
+    terminated: Bool[Array, " t"]
+    truncated: Bool[Array, " t"]
+    valid: Bool[Array, " t"]
+    skill: Skill
+    extras: Array | None = None
+    rival: Float[Array, " s"] | None = None
+
+    @property
+    def length(self) -> Int[Array, ""]:
+        """Number of valid steps."""
+        return jnp.sum(self.valid)
+
+    @property
+    def last(self) -> Float[Array, " s"]:
+        """Features of the last valid state, s_T."""
+        return self.features[self.length]
+
+
+Actor = Callable[[Key, Float[Array, " o"], Float[Array, " z"]], tuple[Array, Array]]
+"""(key, observation, code) -> (action, extras)."""
+RememberingActor = Callable[[Key, Float[Array, " o"], Any], tuple[Array, Array, Any]]
+"""(key, observation, memory) -> (action, extras, memory)."""
+
+
+def rollout(key: Key, env: Env, actor: Actor, skill: Skill, *, start_key: Key | None = None) -> Episode:
+    """Play ``env.horizon`` steps. Episodes with the same ``start_key`` start in the same state (siblings do)."""
+
+    def remember(key: Key, observation: Float[Array, " o"], memory: None) -> tuple[Array, Array, None]:
+        action, extras = actor(key, observation, skill.code)
+        return action, extras, memory
+
+    return rollout_with_memory(key, env, remember, skill, lambda observation: None, start_key=start_key)
+
+
+def rollout_with_memory(
+    key: Key,
+    env: Env,
+    actor: RememberingActor,
+    skill: Skill,
+    begin: Callable[[Float[Array, " o"]], Any],
+    *,
+    start_key: Key | None = None,
+) -> Episode:
+    """Play an actor that carries a memory through the episode; ``begin`` makes it from the first observation."""
+    reset_key, play_key = jax.random.split(key)
+    state = env.reset(reset_key if start_key is None else start_key)
+
+    def advance(carry, key):
+        state, memory, valid = carry
+        act_key, step_key = jax.random.split(key)
+        observation = env.observe(state)
+        action, extras, memory = actor(act_key, observation, memory)
+        step = env.step(step_key, state, action)
+        done = step.terminated | step.truncated
+        played = (observation, action, step.observation, step.terminated, step.truncated, valid, extras)
+        return (step.state, memory, valid & ~done), played
+
+    first = (state, begin(env.observe(state)), jnp.bool_(True))
+    _, played = jax.lax.scan(advance, first, jax.random.split(play_key, env.horizon))
+    observations, actions, reached, terminated, truncated, valid, extras = played
+    observations = jnp.concatenate([observations, reached[-1:]])
+    return Episode(
+        observations=observations,
+        features=jax.vmap(env.features)(observations),
+        actions=actions,
+        terminated=terminated,
+        truncated=truncated,
+        valid=valid,
+        skill=skill,
+        extras=extras,
+    )
