@@ -1,0 +1,220 @@
+"""Exact walking distance in a maze, for evaluation only: no learner may see it, since it is read off the walls.
+
+A shortest path among zero-thickness walls is a chain of straight pieces that bends only at posts around which more than
+half a turn is open: the free end of a wall, and the outer side of a corner of two walls. Those posts are the nodes of a
+visibility graph, and no post has more than one such side, so that "at the post" says on which side of its walls one is.
+A straight piece may graze a wall nowhere but at its own two ends: what looks like grazing in between is two pieces.
+What is left are pieces that run along a wall from end to end; they need one side of it that is free of other walls.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.sparse import csgraph
+
+from edl.config import check
+from edl.envs.layouts import Layout
+
+Pairs = Bool[np.ndarray, "n m"]
+
+MARGIN = 1e-6
+"""Points are kept this far inside their cell, so that none lies on a wall."""
+TOUCH = 1e-9
+"""A straight line this close to a post touches it; points are much further away."""
+CHUNK = 1_000_000
+"""Straight lines followed at once; bounds memory."""
+MAX_NODES = 10_000
+"""Reached by a maze of about 130 x 130 cells full of walls; takes minutes and gigabytes."""
+EAST, NORTH, WEST, SOUTH = range(4)
+
+
+class Lattice(NamedTuple):
+    """The walls as bitmaps. Post (i, j) is at ``origin + (i, j)``; cell (i, j) is to the upper right of it.
+
+    ``vertical[i, j]`` goes from post (i, j) up, ``horizontal[i, j]`` to the right; ``arms[i, j]`` are the walls that
+    meet in a post: east, north, west, south.
+    """
+
+    origin: Float[np.ndarray, " 2"]
+    cells: Bool[np.ndarray, "w h"]
+    vertical: Bool[np.ndarray, "w1 h"]
+    horizontal: Bool[np.ndarray, "w h1"]
+    arms: Bool[np.ndarray, "w1 h1 4"]
+
+
+class Nodes(NamedTuple):
+    """The posts that a path can bend at.
+
+    ``inner`` points into the quarter turn between the two walls of a corner, from which the post can't be used; it is
+    zero at the free end of a wall.
+    """
+
+    posts: Int[np.ndarray, "p 2"]
+    inner: Int[np.ndarray, "p 2"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Geodesic:
+    """All there is to know about a maze before the first question: its walls, and distances between its nodes."""
+
+    lattice: Lattice
+    nodes: Nodes
+    between: Float[np.ndarray, "p p"]
+
+    @classmethod
+    def from_layout(cls, layout: Layout) -> "Geodesic":
+        """Of ``layout.walls`` (end points) and ``layout.cells`` (centres), on a lattice of unit cells."""
+        lattice = lattice_of(np.asarray(layout.walls, float), np.asarray(layout.cells, float))
+        nodes = nodes_of(lattice)
+        got = f"a maze with {len(nodes.posts)} posts to bend at"
+        check(
+            len(nodes.posts) <= MAX_NODES, got, f"walking distances are known up to {MAX_NODES}", "Use a smaller maze."
+        )
+        return cls(lattice, nodes, shortest_between(lattice, nodes))
+
+    def distance(self, x: Float[np.ndarray, "n 2"], y: Float[np.ndarray, "m 2"]) -> Float[np.ndarray, "n m"]:
+        """Length of the shortest path from each x to each y; infinite for a point outside the maze."""
+        x, inside_x = self._settle(x)
+        y, inside_y = self._settle(y)
+        posts = self.nodes.posts.astype(float)
+        result = np.where(clear(self.lattice, x, y), euclidean(x, y), np.inf)
+        from_x, from_y = (np.where(self._sees(p), euclidean(p, posts), np.inf) for p in (x, y))
+        through = min_plus(from_x, self.between)
+        result = np.minimum(result, min_plus(through, from_y.T))
+        return np.where(inside_x[:, None] & inside_y, result, np.inf)
+
+    def _settle(self, x: Float[np.ndarray, "n 2"]) -> tuple[Float[np.ndarray, "n 2"], Bool[np.ndarray, " n"]]:
+        """Points in the coordinates of the lattice, off the walls, and whether each is in the maze."""
+        x = np.asarray(x, float) - self.lattice.origin
+        shape = np.array(self.lattice.cells.shape)
+        # Not a number compares false, and is outside.
+        inside = np.all((x >= 0) & (x <= shape), axis=-1)
+        cell = np.clip(np.floor(np.where(inside[:, None], x, 0.0)).astype(int), 0, shape - 1)
+        inside &= self.lattice.cells[cell[:, 0], cell[:, 1]]
+        x = np.where(inside[:, None], x, cell + 0.5)
+        return np.clip(x, cell + MARGIN, cell + 1 - MARGIN), inside
+
+    def _sees(self, x: Float[np.ndarray, "n 2"]) -> Bool[np.ndarray, "n p"]:
+        """Whether a path can go straight from each point to each node, and bend there."""
+        return clear(self.lattice, x, self.nodes.posts.astype(float)) & approaches(x, self.nodes)
+
+
+def lattice_of(walls: Float[np.ndarray, "w 2 2"], cells: Float[np.ndarray, "c 2"]) -> Lattice:
+    """Cut walls of any whole length into units, and enter them and the cells into bitmaps."""
+    corners = np.concatenate([walls.reshape(-1, 2), cells - 0.5, cells + 0.5])
+    origin = corners.min(axis=0)
+    width, height = np.rint(corners.max(axis=0) - origin).astype(int)
+    inside = np.zeros((width, height), bool)
+    inside[tuple(np.rint(cells - 0.5 - origin).astype(int).T)] = True
+    vertical, horizontal = np.zeros((width + 1, height), bool), np.zeros((width, height + 1), bool)
+    for ends in np.rint(walls - origin).astype(int):
+        (left, low), (right, high) = ends.min(axis=0), ends.max(axis=0)
+        if left == right:
+            vertical[left, low:high] = True
+        else:
+            horizontal[left:right, low] = True
+    arms = np.zeros((width + 1, height + 1, 4), bool)
+    arms[:-1, :, EAST], arms[1:, :, WEST] = horizontal, horizontal
+    arms[:, :-1, NORTH], arms[:, 1:, SOUTH] = vertical, vertical
+    return Lattice(origin, inside, vertical, horizontal, arms)
+
+
+def nodes_of(lattice: Lattice) -> Nodes:
+    """Posts with one wall, or with two at a right angle."""
+    arms = lattice.arms.astype(int)
+    direction = np.stack([arms[..., EAST] - arms[..., WEST], arms[..., NORTH] - arms[..., SOUTH]], axis=-1)
+    degree = arms.sum(axis=-1)
+    corner = (degree == 2) & np.all(direction != 0, axis=-1)
+    posts = np.argwhere(corner | (degree == 1))
+    at = tuple(posts.T)
+    return Nodes(posts, np.where(corner[at][:, None], direction[at], 0))
+
+
+def shortest_between(lattice: Lattice, nodes: Nodes) -> Float[np.ndarray, "p p"]:
+    """Lengths of the shortest paths between nodes."""
+    posts = nodes.posts.astype(float)
+    lengths = euclidean(posts, posts)
+    open_line = clear(lattice, posts, posts)
+    open_line &= approaches(posts, nodes) & approaches(posts, nodes).T & ~along_wall(lattice, nodes.posts)
+    edges = np.where((open_line | runs(lattice, nodes)) & (lengths > 0), lengths, 0.0)
+    return csgraph.shortest_path(csgraph.csgraph_from_dense(edges), directed=False) if len(posts) else edges
+
+
+def clear(lattice: Lattice, a: Float[np.ndarray, "n 2"], b: Float[np.ndarray, "m 2"]) -> Pairs:
+    """Whether the straight line from each a to each b touches no wall strictly between its ends."""
+    rows = max(1, CHUNK // max(1, len(b)))
+    chunks = [_clear(lattice, a[i : i + rows], b) for i in range(0, len(a), rows)]
+    return np.concatenate(chunks) if chunks else np.ones((0, len(b)), bool)
+
+
+def _clear(lattice: Lattice, a: Float[np.ndarray, "n 2"], b: Float[np.ndarray, "m 2"]) -> Pairs:
+    """Follow each straight line over the lines of the lattice, from one to the next, until it arrives or is blocked."""
+    result = np.ones((len(a), len(b)), bool)
+    posts = lattice.arms.sum(axis=-1) > 0
+    for axis, walls, ends in ((0, lattice.vertical, posts), (1, lattice.horizontal.T, posts.T)):
+        row, column = np.nonzero(result)
+        start, other = a[row, axis], a[row, 1 - axis]
+        way = b[column, axis] - start
+        slope = (b[column, 1 - axis] - other) / np.where(way == 0, 1.0, way)
+        line = np.where(way > 0, np.floor(start) + 1, np.ceil(start) - 1)
+        pair = row * len(b) + column
+        while len(pair):
+            on = np.abs(line - start) < np.abs(way)
+            pair, start, other, way, slope, line = (x[on] for x in (pair, start, other, way, slope, line))
+            crossing = other + (line - start) * slope
+            nearest = np.rint(crossing).astype(int)
+            unit = np.clip(np.floor(crossing).astype(int), 0, walls.shape[1] - 1)
+            touches = np.abs(crossing - nearest) < TOUCH
+            at = line.astype(int)
+            hit = (touches & ends[at, nearest]) | (~touches & walls[at, unit])
+            result.flat[pair[hit]] = False
+            pair, start, other, way, slope, line = (x[~hit] for x in (pair, start, other, way, slope, line))
+            line = line + np.sign(way)
+    return result
+
+
+def approaches(x: Float[np.ndarray, "n 2"], nodes: Nodes) -> Bool[np.ndarray, "n p"]:
+    """Whether each point is seen from each node on the open side of its corner."""
+    return ~np.all((x[:, None] - nodes.posts) * nodes.inner > 0, axis=-1)
+
+
+def along_wall(lattice: Lattice, posts: Int[np.ndarray, "p 2"]) -> Bool[np.ndarray, "p p"]:
+    """Whether two posts are the ends of one unit of wall."""
+    step = posts - posts[:, None]
+    arms = lattice.arms[tuple(posts.T)]
+    result = np.zeros(step.shape[:2], bool)
+    for arm, direction in ((EAST, (1, 0)), (NORTH, (0, 1)), (WEST, (-1, 0)), (SOUTH, (0, -1))):
+        result |= np.all(step == direction, axis=-1) & arms[:, None, arm]
+    return result
+
+
+def runs(lattice: Lattice, nodes: Nodes) -> Bool[np.ndarray, "p p"]:
+    """Whether a straight wall leads from one node to another, with a side from which no other wall stands out."""
+    number = {tuple(post): index for index, post in enumerate(nodes.posts.tolist())}
+    result = np.zeros((len(number), len(number)), bool)
+    arms = lattice.arms
+    for (i, j), first in number.items():
+        for forward, step, sides in ((EAST, (1, 0), (NORTH, SOUTH)), (NORTH, (0, 1), (EAST, WEST))):
+            end, free = (i, j), ~arms[i, j, sides]
+            while arms[(*end, forward)]:
+                end = (end[0] + step[0], end[1] + step[1])
+                free &= ~arms[(*end, sides)]
+            last = number.get(end, first)
+            if last != first and free.any():
+                result[first, last] = result[last, first] = True
+    return result
+
+
+def euclidean(x: Float[np.ndarray, "n s"], y: Float[np.ndarray, "m s"]) -> Float[np.ndarray, "n m"]:
+    """Straight-line distances."""
+    return np.sqrt(np.sum((x[:, None] - y) ** 2, axis=-1))
+
+
+def min_plus(x: Float[np.ndarray, "n p"], y: Float[np.ndarray, "p m"]) -> Float[np.ndarray, "n m"]:
+    """min_p x[n, p] + y[p, m], the matrix product of shortest paths."""
+    result = np.full((x.shape[0], y.shape[1]), np.inf)
+    for column, row in zip(x.T, y, strict=True):
+        np.minimum(result, column[:, None] + row, out=result)
+    return result

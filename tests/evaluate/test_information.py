@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+import scipy.stats
+
+from edl.evaluate.information import entropy, mutual_information, perplexity
+
+
+@pytest.mark.parametrize("skills", [2, 10])
+def test_separated_skills_carry_log_k(skills):
+    counts = np.repeat(np.eye(skills, dtype=int), 3, axis=1) * 7
+    assert mutual_information(counts) == pytest.approx(np.log(skills))
+    assert mutual_information(counts) <= np.log(skills)
+
+
+def test_identical_skills_carry_nothing():
+    counts = np.tile(np.array([5, 0, 2, 9]), (10, 1))
+    assert mutual_information(counts) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_information_by_hand():
+    # p(s,z) = [[1/2, 0], [1/4, 1/4]]: p(z) = (1/2, 1/2), p(s) = (3/4, 1/4).
+    expected = 0.5 * np.log(4 / 3) + 0.25 * np.log(2 / 3) + 0.25 * np.log(2)
+    assert mutual_information(np.array([[2, 0], [1, 1]])) == pytest.approx(expected)
+
+
+def test_information_is_symmetric_in_its_arguments():
+    counts = np.random.default_rng(0).integers(0, 20, size=(4, 6))
+    assert mutual_information(counts) == pytest.approx(mutual_information(counts.T))
+
+
+def test_entropy_against_scipy():
+    counts = np.array([3, 0, 1, 12])
+    assert entropy(counts) == pytest.approx(scipy.stats.entropy(counts))
+
+
+def test_perplexity_counts_what_is_in_use():
+    assert perplexity(np.array([4, 4, 0, 4])) == pytest.approx(3.0)
+    assert perplexity(np.array([0, 1])) == pytest.approx(1.0)
