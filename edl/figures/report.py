@@ -1,0 +1,184 @@
+"""A run on one page: a single HTML file that needs nothing else, neither scripts nor the network.
+
+The page forbids itself both by its Content-Security-Policy, and every string from outside is escaped.
+"""
+
+import base64
+import html
+import importlib.resources
+import json
+import shlex
+import string
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from matplotlib.figure import Figure
+
+from edl.figures import numbers
+from edl.figures.curves import format_steps
+from edl.figures.palette import palette
+from edl.figures.style import to_png
+
+Picture: TypeAlias = tuple[str, str, Figure | bytes]
+"""Title, caption, and the figure or its PNG."""
+
+STAGES: tuple[str, ...] = ("compile", "explore", "discover", "learn", "evaluate")
+ABOUT = {
+    "edl": "No reward was given. Explored states were divided into regions, one for each skill, and a policy learned "
+    "to reach every one of them.",
+}
+
+
+def report_html(
+    metrics: Mapping[str, Any],
+    config: Mapping[str, Any],
+    provenance: Mapping[str, Any],
+    pictures: Sequence[Picture] = (),
+    folder: str = "RUN",
+) -> str:
+    """The report of a run. The first picture stands at the top; ``folder`` is the run's, as its user would type it.
+
+    ``metrics`` is metrics.json, with the same metrics of random actions under ``random``.
+    """
+    template = importlib.resources.files("edl.figures").joinpath("report.html").read_text("utf-8")
+    shown = [(title, caption, _png(image)) for title, caption, image in pictures]
+    beside = bool(shown) and not _is_wide(shown[0][2])
+    return string.Template(template).substitute(
+        title=html.escape(_title(metrics)),
+        lede=_lede(metrics),
+        chips=_chips(metrics, provenance),
+        arrangement="beside" if beside else "",
+        hero=_picture(*shown[0]) if shown else "",
+        tiles=numbers.tiles(metrics),
+        pictures=_gallery(shown[1:]),
+        table=numbers.table(metrics),
+        times=_times(metrics.get("seconds") or {}),
+        how=_how(metrics, folder),
+        config=html.escape(json.dumps(config, indent=2, default=str)),
+        provenance=html.escape(json.dumps(provenance, indent=2, default=str)),
+        footer=html.escape(_footer(provenance)),
+    )
+
+
+def _title(metrics: Mapping[str, Any]) -> str:
+    count, world, method = (metrics.get(name, "?") for name in ("num_skills", "env", "method"))
+    return f"{count} skills for {world}, discovered by {str(method).upper() if method == 'edl' else method}"
+
+
+def _lede(metrics: Mapping[str, Any]) -> str:
+    about = ABOUT.get(str(metrics.get("method")), "")
+    reached, chance = numbers.mean_of(metrics, "goal_success"), numbers.random_of(metrics, "goal_success")
+    if reached is None:
+        return about
+    beside = "" if chance is None else f" (random actions: {numbers.write('goal_success', chance)})"
+    share = numbers.write("goal_success", reached)
+    return f"{about} <strong>{share} of the rollouts end at their goal</strong>{beside}."
+
+
+def _chips(metrics: Mapping[str, Any], provenance: Mapping[str, Any]) -> str:
+    steps = [value for value in (metrics.get("steps") or {}).values() if isinstance(value, int | float)]
+    total = (metrics.get("seconds") or {}).get("total")
+    facts = {
+        "world": metrics.get("env"),
+        "method": metrics.get("method"),
+        "explored by": metrics.get("explore"),
+        "discovered by": metrics.get("discover"),
+        "seeds": metrics.get("num_seeds"),
+        "steps": format_steps(sum(steps)) if sum(steps) else None,
+        "time": format_seconds(total) if isinstance(total, int | float) else None,
+        "device": provenance.get("device"),
+    }
+    given = ((name, str(value)) for name, value in facts.items() if value is not None)
+    return "".join(f"<li><b>{name}</b>{html.escape(value)}</li>" for name, value in given)
+
+
+def _gallery(pictures: Sequence[tuple[str, str, bytes]]) -> str:
+    """Two pictures to a row; a wide one has its own, and one left alone has its caption beside it."""
+    if not pictures:
+        return ""
+    wide = [_is_wide(png) for *_, png in pictures]
+    cards, column = [], 0
+    for i, picture in enumerate(pictures):
+        alone = column == 0 and not wide[i] and (i + 1 == len(pictures) or wide[i + 1])
+        column = 0 if wide[i] or alone else 1 - column
+        cards.append(_picture(*picture, style="wide" if wide[i] else "alone" if alone else ""))
+    joined = "\n".join(cards)
+    return f'<section>\n<h2>How it got there</h2>\n<div class="pictures">{joined}</div>\n</section>'
+
+
+def _picture(title: str, caption: str, png: bytes, style: str = "") -> str:
+    width, height = png_size(png)
+    data = base64.b64encode(png).decode("ascii")
+    return (
+        f'<figure class="card {style}"><div><img alt="{html.escape(title)}" width="{width}" height="{height}" '
+        f'src="data:image/png;base64,{data}"></div><figcaption><b>{html.escape(title)}.</b> {html.escape(caption)}'
+        "</figcaption></figure>"
+    )
+
+
+def _png(image: Figure | bytes) -> bytes:
+    return to_png(image) if isinstance(image, Figure) else image
+
+
+def png_size(png: bytes) -> tuple[int, int]:
+    """Width and height in pixels, from the file's header."""
+    if png[:8] != b"\x89PNG\r\n\x1a\n":
+        raise ValueError(f"a picture starts with {png[:8]!r}: wanted a PNG. Give a matplotlib Figure or its PNG bytes.")
+    return struct.unpack(">II", png[16:24])
+
+
+def _is_wide(png: bytes) -> bool:
+    width, height = png_size(png)
+    return width > 2.2 * height
+
+
+def _times(seconds: Mapping[str, Any]) -> str:
+    """Where the time went, as one bar cut into stages."""
+    spent = {name: seconds[name] for name in STAGES if isinstance(seconds.get(name), int | float) and seconds[name] > 0}
+    if not spent:
+        return ""
+    colours = dict(zip(STAGES, palette(len(STAGES)), strict=True))
+    bar = "".join(f'<i style="flex:{value:.3f};background:{colours[name]}"></i>' for name, value in spent.items())
+    legend = "".join(
+        f'<li><i style="background:{colours[name]}"></i>{name} {format_seconds(value)}</li>'
+        for name, value in spent.items()
+    )
+    return (
+        f'<section>\n<h2>Where the time went</h2>\n<div class="card"><div class="times">{bar}</div>'
+        f'<ul class="legend">{legend}</ul></div>\n</section>'
+    )
+
+
+def _how(metrics: Mapping[str, Any], folder: str) -> str:
+    path = shlex.quote(folder)
+    method = str(metrics.get("method", "edl"))
+    start = "edl run" if method == "edl" else f"edl baseline {shlex.quote(method)}"
+    blocks = {
+        "From Python": f"import edl\n\nrun = edl.load({folder!r})\nrun.metrics['aggregate']['goal_success']\n"
+        "run.env, run.states, run.skills, run.policy",
+        "From the command line": f"# measure it and draw it again\nedl evaluate {path}\nedl figure {path}\n"
+        f"# go on, if it was stopped\n{start} --out {path} --resume\n"
+        f"# repeat it\n{start} --config {shlex.quote(folder.rstrip('/') + '/config.json')} --out AGAIN",
+    }
+    return "\n".join(
+        f'<div class="card"><h3>{name}</h3><pre>{html.escape(text)}</pre></div>' for name, text in blocks.items()
+    )
+
+
+def _footer(provenance: Mapping[str, Any]) -> str:
+    facts = [f"edl {provenance['edl']}" if "edl" in provenance else "edl"]
+    facts += [str(provenance[name]) for name in ("commit", "date", "time") if provenance.get(name)]
+    return "Made by " + " · ".join(facts)
+
+
+def format_seconds(seconds: float | int) -> str:
+    """0.42 s, 58 s, 3 min 12 s, 2 h 5 min."""
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,83 @@
+"""The picture of the method: every skill's trajectories in its own colour, over the world, with its goal.
+
+After the figures of the paper, to which it adds the goals, their numbers, and where each rollout ended.
+"""
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from edl.envs.layouts import Layout
+from edl.figures.maze import draw_starts, plane, points_per_unit, world_figure
+from edl.figures.palette import palette
+from edl.figures.style import write_number
+
+
+def skills_figure(
+    layout: Layout | None,
+    paths: Float[np.ndarray, "k n t s"],
+    goals: Float[np.ndarray, "k s"] | None = None,
+    title: str = "Skills",
+) -> Figure:
+    """Rollouts of each skill; what follows the end of an episode may be NaN.
+
+    A skill's number stands at its goal, or where its rollouts end if the method has no goals.
+    """
+    paths = plane(paths)
+    figure, axes = world_figure(layout, title, f"{paths.shape[0]} skills, {paths.shape[1]} rollouts each")
+    draw_trajectories(axes, paths)
+    if layout is None:
+        draw_starts(axes, paths[:, :, 0].mean(axis=(0, 1))[None])
+    marks = typical(last_points(paths)) if goals is None else plane(goals)
+    draw_goals(axes, marks, marker="o" if goals is None else "*")
+    return figure
+
+
+def draw_trajectories(axes: Axes, paths: Float[np.ndarray, "k n t 2"]) -> None:
+    """Lines in a colour per skill, with a dot where each ends."""
+    skills, rollouts, times, _ = paths.shape
+    # Skill-major order would bury the first skills under the last: the i-th rollouts of all skills go together.
+    order = paths.swapaxes(0, 1).reshape(-1, times, 2)
+    colours = palette(skills) * rollouts
+    alpha = float(np.clip(5 / np.sqrt(skills * rollouts), 0.25, 0.7))
+    lines = LineCollection(list(order), colors=colours, linewidths=0.9, alpha=alpha, zorder=3, joinstyle="round")
+    axes.add_collection(lines)
+    ends = last_points(paths).swapaxes(0, 1).reshape(-1, 2)
+    area = 0.1 * mark_size(axes, skills) ** 2
+    axes.scatter(*ends.T, s=area, c=colours, edgecolors="white", linewidths=0.3, zorder=4)
+    if axes.get_aspect() != 1:
+        axes.autoscale_view()
+
+
+def draw_goals(axes: Axes, goals: Float[np.ndarray, "k 2"], marker: str = "*") -> None:
+    """White marks outlined in each skill's colour, numbered; smaller where there are many skills."""
+    colours = palette(len(goals))
+    size = mark_size(axes, len(goals))
+    area = (1.5 * size) ** 2 if marker == "*" else (0.8 * size) ** 2
+    axes.scatter(
+        *goals.T, s=area, marker=marker, facecolor="white", edgecolor=colours,
+        linewidth=0.15 * size, zorder=8, clip_on=False,
+    )  # fmt: skip
+    for number, (goal, colour) in enumerate(zip(goals, colours, strict=True)):
+        write_number(axes, number, tuple(goal), colour, size)
+
+
+def mark_size(axes: Axes, num_skills: int) -> float:
+    """Points of the numbers: they shrink with the number of skills and with the cells of the maze."""
+    unit = points_per_unit(axes) if axes.get_aspect() == 1 else 40.0
+    return float(np.clip(min(30 / np.sqrt(num_skills), 0.28 * unit), 5.0, 9.5))
+
+
+def typical(points: Float[np.ndarray, "k n 2"]) -> Float[np.ndarray, "k 2"]:
+    """Of each row the point nearest to its median: the median itself may lie behind a wall."""
+    gaps = np.linalg.norm(points - np.median(points, axis=1, keepdims=True), axis=-1)
+    return points[np.arange(len(points)), np.argmin(gaps, axis=1)]
+
+
+def last_points(paths: Float[np.ndarray, "*n t 2"]) -> Float[np.ndarray, "*n 2"]:
+    """The last point of each path that is not NaN."""
+    real = np.all(np.isfinite(paths), axis=-1)
+    last = paths.shape[-2] - 1 - np.argmax(real[..., ::-1], axis=-1)
+    return np.take_along_axis(paths, last[..., None, None], axis=-2)[..., 0, :]
