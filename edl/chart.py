@@ -1,0 +1,247 @@
+"""A chart of the world, drawn from experience alone: landmarks, and which of them one can walk between.
+
+Walls are thin and not observed, and agents rest against both sides of them, so nearness says nothing: any rule that
+takes near states for the same state walks through walls. The only evidence used here is moves that happened. A move is
+a *chord* from s_t to s_{t+1}:
+
+* two landmarks are joined if a chord passed within ``tolerance`` of both (a walk there has been walked);
+* a landmark may be passed *through* only if chords cross it in every direction. Near a wall only chords along the wall
+  do, and such a landmark, within ``tolerance`` of both sides, would join them. It can be a destination, not a way.
+
+The second test needs no notion of a wall and no number of dimensions: the scatter matrix of the directions of the chords
+through a landmark must have no small eigenvalue.
+
+Lengths are in units of a typical move (see `unit_of`), so nothing here is tuned to the size of a world.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from edl.types import Scalar
+
+TOLERANCE = 0.15
+REACH = 0.3
+"""A chord passes through a landmark if it goes on this far on both sides."""
+ISOTROPY = 0.25
+"""Least share of the average eigenvalue that the smallest one must have."""
+THROUGH = 4.0
+"""Least number of chords through a landmark."""
+ARRIVAL = 0.4
+"""Nearer than this to a landmark, one is there."""
+NEW = 64
+"""Landmarks added at most per batch of episodes."""
+FAILURE = 4.0
+"""How many walks along a road one failure to walk it outweighs."""
+GROWTH = 1.25
+"""When the chart is full, the spacing grows by this factor."""
+
+
+class Chart(eqx.Module):
+    """Landmarks in units of a move; of the rows, the first ``count`` are in use."""
+
+    unit: Float[Array, " s"]
+    spacing: Scalar
+    landmarks: Float[Array, "m s"]
+    count: Int[Array, ""]
+    visits: Float[Array, " m"]
+    scatter: Float[Array, "m d"]
+    traffic: Float[Array, "m m"]
+
+    @property
+    def used(self) -> Bool[Array, " m"]:
+        """Which rows are landmarks."""
+        return jnp.arange(self.landmarks.shape[0]) < self.count
+
+    def passable(self) -> Bool[Array, " m"]:
+        """Which landmarks may be passed through: chords cross them in every direction."""
+        size = self.landmarks.shape[1]
+        scatter = self.scatter.reshape(-1, size, size)
+        through = jnp.trace(scatter, axis1=1, axis2=2)
+        smallest = smallest_eigenvalue(scatter)
+        return self.used & (through >= THROUGH) & (smallest >= ISOTROPY * through / size)
+
+    def gaps(self, states: Float[Array, "n s"]) -> Float[Array, "n m"]:
+        """Squared distances of states (in units) to landmarks; infinite to rows that are not in use."""
+        squares = jnp.sum(states**2, 1)[:, None] + jnp.sum(self.landmarks**2, 1) - 2 * states @ self.landmarks.T
+        return jnp.where(self.used, squares, jnp.inf)
+
+
+def unit_of(paths: Float[Array, "e t1 s"]) -> Float[Array, " s"]:
+    """The root mean square of moves, by dimension: the unit of length. A dimension that never moves keeps its own."""
+    moves = paths[:, 1:] - paths[:, :-1]
+    size = jnp.sqrt(jnp.mean(moves**2, axis=(0, 1)))
+    return jnp.where(size > 1e-8, size, 1.0)
+
+
+def blank_chart(unit: Float[Array, " s"], landmarks: int, spacing: float | Scalar) -> Chart:
+    """A chart with room for so many landmarks, at least ``spacing`` apart."""
+    size = unit.shape[0]
+    return Chart(
+        unit=unit,
+        spacing=jnp.asarray(spacing, jnp.float32),
+        landmarks=jnp.zeros((landmarks, size)),
+        # Behind a barrier, or XLA folds all that follows from an empty chart at compile time, which takes seconds.
+        count=jax.lax.optimization_barrier(jnp.int32(0)),
+        visits=jnp.zeros(landmarks),
+        scatter=jnp.zeros((landmarks, size * size)),
+        traffic=jnp.zeros((landmarks, landmarks)),
+    )
+
+
+def extend(chart: Chart, paths: Float[Array, "e t1 s"], valid: Bool[Array, "e t"]) -> Chart:
+    """Take in more episodes: landmarks where there were none, and the evidence of the chords."""
+    states = paths / chart.unit
+    starts, ends = states[:, :-1].reshape(-1, states.shape[-1]), states[:, 1:].reshape(-1, states.shape[-1])
+    valid = valid.reshape(-1)
+    chart = add_landmarks(chart, ends, valid)
+    passes, through, directions = incidence(chart, starts, ends)
+    passes, through = (jnp.where(valid[:, None], x, 0.0) for x in (passes, through))
+    outer = jax.vmap(lambda u: jnp.outer(u, u).reshape(-1))(directions)
+    return Chart(
+        unit=chart.unit,
+        spacing=chart.spacing,
+        landmarks=chart.landmarks,
+        count=chart.count,
+        visits=chart.visits.at[jnp.argmin(chart.gaps(ends), axis=1)].add(valid.astype(jnp.float32)),
+        scatter=chart.scatter + through.T @ outer,
+        traffic=chart.traffic + passes.T @ passes,
+    )
+
+
+def add_landmarks(chart: Chart, states: Float[Array, "n s"], valid: Bool[Array, " n"]) -> Chart:
+    """Farthest-point sampling: add the state farthest from all landmarks, while it is farther than the spacing."""
+    gap = jnp.where(valid, jnp.min(chart.gaps(states), axis=1), -jnp.inf)
+
+    def add(carry, _):
+        landmarks, count, gap = carry
+        best = jnp.argmax(gap)
+        fits = (gap[best] > chart.spacing**2) & (count < landmarks.shape[0])
+        place = jnp.where(fits, count, landmarks.shape[0])
+        landmarks = landmarks.at[place].set(states[best], mode="drop")
+        closer = jnp.minimum(gap, jnp.sum((states - states[best]) ** 2, axis=1))
+        return (landmarks, count + fits, jnp.where(fits, closer, gap)), None
+
+    (landmarks, count, _), _ = jax.lax.scan(add, (chart.landmarks, chart.count, gap), length=NEW)
+    return eqx.tree_at(lambda c: (c.landmarks, c.count), chart, (landmarks, count))
+
+
+def make_room(chart: Chart) -> Chart:
+    """If fewer than `NEW` rows are free: let the spacing grow, and drop landmarks that are nearer than that to another."""
+    size = chart.landmarks.shape[0]
+    full = chart.count > size - NEW
+    spacing = jnp.where(full, GROWTH * chart.spacing, chart.spacing)
+    near = chart.gaps(chart.landmarks) < jnp.where(full, spacing, 0.0) ** 2
+
+    def keep(kept, row):
+        return kept.at[row].set(chart.used[row] & ~jnp.any(kept & near[row])), None
+
+    kept, _ = jax.lax.scan(keep, jnp.zeros(size, bool), jnp.arange(size))
+    kept = jnp.where(full, kept, chart.used)
+    order = jnp.argsort(~kept, stable=True)
+    blank = jnp.where(kept[order], 1.0, 0.0)
+    return Chart(
+        unit=chart.unit,
+        spacing=spacing,
+        landmarks=chart.landmarks[order],
+        count=jnp.sum(kept),
+        visits=chart.visits[order] * blank,
+        scatter=chart.scatter[order] * blank[:, None],
+        traffic=chart.traffic[order][:, order] * blank[:, None] * blank,
+    )
+
+
+def incidence(
+    chart: Chart, starts: Float[Array, "n s"], ends: Float[Array, "n s"]
+) -> tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n s"]]:
+    """1 where a chord passes within tolerance of a landmark, 1 where it passes through it, and the chords' directions."""
+    moves = ends - starts
+    length = jnp.sqrt(jnp.sum(moves**2, axis=1))
+    directions = moves / jnp.maximum(length, 1e-6)[:, None]
+    along = directions @ chart.landmarks.T - jnp.sum(directions * starts, axis=1)[:, None]
+    beyond = along - jnp.clip(along, 0.0, length[:, None])
+    passes = chart.gaps(starts) - along**2 + beyond**2 <= TOLERANCE**2
+    through = passes & (along >= REACH) & (along <= length[:, None] - REACH)
+    return passes.astype(jnp.float32), through.astype(jnp.float32), directions
+
+
+def smallest_eigenvalue(matrices: Float[Array, "m s s"]) -> Float[Array, " m"]:
+    """Of symmetric matrices; in closed form up to two dimensions, which compiles to nothing."""
+    if matrices.shape[-1] == 1:
+        return matrices[:, 0, 0]
+    if matrices.shape[-1] == 2:
+        half = 0.5 * (matrices[:, 0, 0] + matrices[:, 1, 1])
+        gap = 0.5 * (matrices[:, 0, 0] - matrices[:, 1, 1])
+        return half - jnp.sqrt(gap**2 + matrices[:, 0, 1] ** 2)
+    return jnp.linalg.eigvalsh(matrices)[:, 0]
+
+
+def close_roads(chart: Chart, begin: Int[Array, " n"], end: Int[Array, " n"], failed: Bool[Array, " n"]) -> Chart:
+    """Evidence against roads that were tried in vain. A road nobody else has walked is closed; a busy one stays open."""
+    cost = jnp.where(failed, FAILURE, 0.0)
+    traffic = chart.traffic.at[begin, end].add(-cost).at[end, begin].add(-cost)
+    return eqx.tree_at(lambda c: c.traffic, chart, traffic)
+
+
+class Ways(NamedTuple):
+    """Ways from a few source landmarks to all others: how many roads, and the landmark before each on the best way."""
+
+    sources: Int[Array, " c"]
+    hops: Float[Array, "c m"]
+    back: Int[Array, "c m"]
+
+    def source_of(self, chart: Chart, state: Float[Array, " s"]) -> Int[Array, ""]:
+        """The source nearest to a state."""
+        return jnp.argmin(jnp.sum((chart.landmarks[self.sources] - state / chart.unit) ** 2, axis=1))
+
+    def way(self, source: Int[Array, ""], goal: Int[Array, ""], most: int) -> tuple[Int[Array, " l"], Int[Array, ""]]:
+        """Landmarks on the way from the source (in row 0) to the goal, and how many roads it has."""
+
+        def hop(node, _):
+            before = self.back[source, node]
+            return before, (node, before != node)
+
+        _, (nodes, moving) = jax.lax.scan(hop, goal, length=most)
+        length = jnp.sum(moving)
+        return nodes[jnp.clip(length - jnp.arange(most), 0)], length
+
+
+def apart(chart: Chart, states: Float[Array, "e s"], count: int) -> Int[Array, " c"]:
+    """The landmarks nearest to ``count`` of the states, chosen far apart from each other."""
+
+    def pick(gap, _):
+        best = jnp.argmax(gap)
+        return jnp.minimum(gap, jnp.sum((states - states[best]) ** 2, axis=1)), best
+
+    _, chosen = jax.lax.scan(pick, jnp.full(states.shape[0], jnp.inf), length=count)
+    return jnp.argmin(chart.gaps(states[chosen] / chart.unit), axis=1)
+
+
+def ways_from(chart: Chart, sources: Int[Array, " c"]) -> Ways:
+    """Breadth-first search. Each road takes about one step, so the best way is the one with the fewest roads; of two
+    roads that end such a way, the more travelled one is taken. Sources can always be left, whatever lies around them.
+    """
+    open_ = (chart.traffic >= 1) & chart.used[:, None] & chart.used[None]
+    passable = chart.passable().at[sources].set(True)
+    roads = (open_ & passable[:, None]).astype(jnp.float32)
+    start = jax.nn.one_hot(sources, roads.shape[0])
+
+    def widen(carry):
+        reached, hops, depth, _ = carry
+        wider = jnp.minimum(reached + reached @ roads, 1.0)
+        wider = (wider > 0).astype(jnp.float32)
+        hops = jnp.where((wider > 0) & (reached == 0), depth + 1, hops)
+        return wider, hops, depth + 1, jnp.any(wider > reached)
+
+    first = (start, jnp.where(start > 0, 0.0, jnp.inf), jnp.float32(0), jnp.bool_(True))
+    _, hops, _, _ = jax.lax.while_loop(lambda carry: carry[3], widen, first)
+
+    def before(hops):
+        leads = roads * (hops[:, None] + 1 == hops[None, :])
+        best = jnp.argmax(leads * chart.traffic, axis=0)
+        return jnp.where(jnp.isfinite(hops) & (hops > 0), best, jnp.arange(hops.shape[0]))
+
+    return Ways(sources, hops, jax.vmap(before)(hops))

@@ -1,0 +1,50 @@
+"""What explorers that act have in common: a record of every episode, and samples of p(s) drawn from it."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from edl.artifacts import Experience, States
+from edl.envs.rollout import Episode
+from edl.explore.region import Predicate
+from edl.types import Key
+
+
+def record(experience: Experience, episodes: Episode, at: Int[Array, ""]) -> Experience:
+    """Write a batch of episodes behind the ``at`` that are there."""
+
+    def put(old: Array, new: Array) -> Array:
+        return jax.lax.dynamic_update_slice_in_dim(old, new.astype(old.dtype), at, axis=0)
+
+    return Experience(
+        paths=put(experience.paths, episodes.features),
+        actions=put(experience.actions, episodes.actions),
+        lengths=put(experience.lengths, jnp.sum(episodes.valid, axis=1)),
+    )
+
+
+def visited(experience: Experience) -> tuple[Float[Array, "n s"], Float[Array, " n"]]:
+    """Every state of every episode in a row, and 1 for those that were really visited, 0 for padding."""
+    episodes, states, size = experience.paths.shape
+    real = (jnp.arange(states) <= experience.lengths[:, None]) & (experience.lengths[:, None] > 0)
+    return experience.paths.reshape(episodes * states, size), real.reshape(-1).astype(jnp.float32)
+
+
+def draw_states(
+    key: Key,
+    experience: Experience,
+    weights: Float[Array, " n"],
+    num_samples: int,
+    region: Predicate | None = None,
+) -> States:
+    """Samples of p(s): visited states, drawn in proportion to ``weights`` within the region (systematic resampling)."""
+    states, real = visited(experience)
+    weights = weights * real
+    if region is not None:
+        weights = weights * jax.vmap(region)(states)
+    order_key, tick_key = jax.random.split(key)
+    order = jax.random.permutation(order_key, states.shape[0])
+    edges = jnp.cumsum(weights[order])
+    ticks = (jnp.arange(num_samples) + jax.random.uniform(tick_key)) / num_samples * edges[-1]
+    chosen = order[jnp.searchsorted(edges, ticks)]
+    return States(samples=states[chosen], experience=experience)

@@ -1,0 +1,23 @@
+"""Distances in which q(s|z) can be Gaussian: straight through walls (the paper), or as the world lets one walk (ours)."""
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+class Distance(eqx.Module):
+    """d(s, g) from each state of an episode to a goal."""
+
+    @abc.abstractmethod
+    def along(self, path: Float[Array, "t1 s"], goal: Float[Array, " s"]) -> Float[Array, " t1"]:
+        """d(s_0, g), ..., d(s_T, g)."""
+
+
+class Euclidean(Distance):
+    """||s - g||: the paper's Gaussian, which "does not consider the actual connectivity within the MDP"."""
+
+    def along(self, path: Float[Array, "t1 s"], goal: Float[Array, " s"]) -> Float[Array, " t1"]:
+        """Norm of the difference."""
+        return jnp.sqrt(jnp.sum((path - goal) ** 2, axis=-1) + 1e-12)

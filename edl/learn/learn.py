@@ -1,0 +1,108 @@
+"""Stage 3: train pi(a|s,z) to end where the decoder would have put it, r = log q(s|z) (Eq. 9 of the paper).
+
+The objective is frozen: ``update`` learns nothing, because p(s), and with it q(s|z), was fixed in stages 1 and 2. That is
+the difference between EDL and every method in `edl.baselines`.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from edl.artifacts import Experience, SkillModel, SkillPolicy
+from edl.config import config
+from edl.envs.base import Env
+from edl.envs.rollout import Episode
+from edl.learn.distance import Distance, Euclidean
+from edl.learn.reward import reward
+from edl.learn.rivalry import rival_reward, rival_weight
+from edl.learn.walking import WalkingConfig, walking_distance
+from edl.nets.normalise import Normaliser
+from edl.objective import Objective
+from edl.program import Program
+from edl.rl import ppo as ppo_module
+from edl.rl.ppo import PPOConfig, ppo
+from edl.types import Key, Metrics
+
+SUCCESS = 0.5
+"""An episode succeeds if it ends this close to its goal (Euclidean, in the units of the world)."""
+
+
+@config
+class LearnConfig:
+    """Defaults are those of the ``fast`` preset; `paper` has the paper's."""
+
+    reward: str = "progress"
+    """``log_likelihood`` (the paper's equation), ``shipped`` (the authors' code) or ``progress`` (ours)."""
+    distance: str = "walking"
+    """``euclidean`` (the paper) or ``walking``, estimated from experience (ours)."""
+    rivalry: bool = False
+    """Play siblings, and train on the terminal, undiscounted reward of Sibling Rivalry."""
+    epsilon: float = 5.0
+    """Sibling Rivalry: how near siblings must end for both to train."""
+    radius: float = 0.15
+    """delta, within which the goal counts as reached by the reward."""
+    ppo: PPOConfig = PPOConfig()
+    walking: WalkingConfig = WalkingConfig()
+
+
+def paper(**changes: Any) -> LearnConfig:
+    """Euclidean distance and Sibling Rivalry, 2 x 50 episodes of 50 steps, 12.5M steps; undiscounted as the terminal
+    reward is.
+    """
+    recipe: dict[str, Any] = {
+        "reward": "shipped",
+        "distance": "euclidean",
+        "rivalry": True,
+        "ppo": ppo_module.paper(gamma=1.0, bootstrap=False),
+    }
+    return LearnConfig(**(recipe | changes))
+
+
+def measure(key: Key, experience: Experience | None, config: LearnConfig) -> Distance:
+    """The distance that the config names. ``experience`` is needed for walking distance alone.
+
+    It is made once, before learning, and handed to `learn`: an estimate that moved with the policy would make the reward
+    move too.
+    """
+    return Euclidean() if config.distance == "euclidean" else walking_distance(key, experience, config.walking)
+
+
+def learn(env: Env, skills: SkillModel, distance: Distance, config: LearnConfig) -> Program[Any, SkillPolicy]:
+    """Train a policy for the skills."""
+    normaliser = widen(skills.normaliser, env.observation_size)
+    return ppo(env, edl_objective(skills, distance, config), config.ppo, codes=skills.codes, normaliser=normaliser)
+
+
+def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig) -> Objective:
+    """r = log q(s|z), with everything in it fixed."""
+
+    def update(key: Key, state: None, episodes: Episode) -> tuple[None, Metrics]:
+        return state, goal_metrics(episodes)
+
+    common = {"init": lambda key: None, "sample": lambda key, state: skills.sample(key), "update": update}
+    if not config.rivalry:
+        return Objective(
+            **common, reward=lambda state, episode: reward(config.reward, distance, config.radius, episode)
+        )
+    return Objective(
+        **common,
+        reward=lambda state, episode: rival_reward(config.reward, distance, config.radius, episode),
+        siblings=2,
+        privileged=lambda state, episode: skills.normaliser(episode.rival),
+        weight=lambda state, episode: rival_weight(distance, config.radius, config.epsilon, episode),
+    )
+
+
+def goal_metrics(episodes: Episode) -> Metrics:
+    """How far from their goals episodes ended, and the share that ended within `SUCCESS`."""
+    ends = jax.vmap(lambda episode: episode.last)(episodes)
+    distances = jnp.linalg.norm(ends - episodes.skill.goal, axis=-1)
+    return {"goal_distance": jnp.mean(distances), "goal_success": jnp.mean(distances <= SUCCESS)}
+
+
+def widen(normaliser: Normaliser, size: int) -> Normaliser:
+    """The normaliser of the states, where the policy sees just them; otherwise none (use ``ppo.normalise``)."""
+    if normaliser.mean.shape[-1] == size:
+        return normaliser
+    return Normaliser(jnp.zeros(size), jnp.ones(size))

@@ -1,0 +1,267 @@
+"""PPO (Schulman et al., 2017), written once, against `Objective`: one iteration plays episodes and descends on them.
+
+L(theta) = E[ min(rho A, clip(rho, 1 - eps, 1 + eps) A) ] - c_V (V - R)^2 + c_H H(pi),  rho = pi / pi_old.
+
+The actor sees (s, z). The critic sees (s, z) and whatever the objective lets it see besides (Sibling Rivalry: the
+antigoal).
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from edl.artifacts import SkillPolicy
+from edl.config import config
+from edl.envs.base import Env
+from edl.envs.rollout import Episode, rollout
+from edl.nets.descend import Trained, descend, start
+from edl.nets.distributions import Distribution, for_space
+from edl.nets.mlp import MLP, mlp
+from edl.nets.normalise import Normaliser, RunningMoments, identity, running_moments
+from edl.objective import Objective
+from edl.program import Program
+from edl.rl.advantage import gae
+from edl.types import Key, Metrics, Scalar
+
+
+@config
+class PPOConfig:
+    """Defaults are ours, tuned for wall-clock time to quality; `paper` has the paper's."""
+
+    iterations: int = 300
+    """Cycles of playing and descending."""
+    rollouts: int = 128
+    """Skills drawn per iteration; each is played once, or once per sibling."""
+    epochs: int = 4
+    minibatches: int = 8
+    hidden: tuple[int, ...] = (128, 128)
+    distribution: str = "beta"
+    """``beta`` or ``tanh_gaussian``; discrete worlds always use a categorical."""
+    normalise: bool = False
+    """Normalise observations by running moments (otherwise by those of the explored states, where there are any)."""
+    bootstrap: bool = True
+    """At the time limit, bootstrap from V(s_T); off where the reward is terminal and undiscounted."""
+    learning_rate: float = 1e-3
+    gamma: float = 0.99
+    gae_lambda: float = 0.98
+    clip: float = 0.2
+    entropy_weight: float = 0.01
+    value_weight: float = 0.5
+    max_gradient_norm: float = 0.5
+    adam_epsilon: float = 1e-5
+
+
+def paper(**changes: Any) -> PPOConfig:
+    """The paper's hyperparameter table: horizon 2500, batches of 250, 4 epochs; Adam's epsilon as in the authors' code."""
+    recipe: dict[str, Any] = {
+        "iterations": 2500,
+        "rollouts": 50,
+        "minibatches": 10,
+        "learning_rate": 3e-4,
+        "max_gradient_norm": float("inf"),
+        "adam_epsilon": 1e-3,
+    }
+    return PPOConfig(**(recipe | changes))
+
+
+class Agent(eqx.Module):
+    """The actor pi(a|s,z) and the critic V(s,z)."""
+
+    actor: MLP
+    critic: MLP
+
+
+class PPOState(NamedTuple):
+    """What PPO carries from one iteration to the next."""
+
+    agent: Trained
+    objective: Any
+    moments: RunningMoments
+
+
+class Batch(NamedTuple):
+    """One row per step played."""
+
+    actor_inputs: Float[Array, "n i"]
+    critic_inputs: Float[Array, "n c"]
+    actions: Array
+    log_probs: Float[Array, " n"]
+    advantages: Float[Array, " n"]
+    returns: Float[Array, " n"]
+    weights: Float[Array, " n"]
+
+
+def ppo(
+    env: Env,
+    objective: Objective,
+    config: PPOConfig,
+    *,
+    codes: Float[Array, "k z"],
+    normaliser: Normaliser | None = None,
+) -> Program[PPOState, SkillPolicy]:
+    """Train pi(a|s,z) to maximise the objective's reward."""
+    distribution = for_space(env.action_space, config.distribution)
+    fixed = identity(env.observation_size) if normaliser is None else normaliser
+    optimiser = optax.chain(
+        optax.clip_by_global_norm(config.max_gradient_norm),
+        optax.adam(config.learning_rate, eps=config.adam_epsilon),
+    )
+
+    def scale(moments: RunningMoments) -> Normaliser:
+        return moments.normaliser() if config.normalise else fixed
+
+    def init(key: Key) -> PPOState:
+        actor_key, critic_key, objective_key, probe_key = jax.random.split(key, 4)
+        learned = objective.init(objective_key)
+        privileged = jax.eval_shape(lambda: probe(probe_key, env, objective, learned, distribution)).shape[0]
+        inputs = env.observation_size + codes.shape[-1]
+        agent = Agent(
+            actor=mlp(actor_key, (inputs, *config.hidden, distribution.size), last_scale=1e-2),
+            critic=mlp(critic_key, (inputs + privileged, *config.hidden, 1)),
+        )
+        return PPOState(start(optimiser, agent), learned, running_moments(env.observation_size))
+
+    def step(state: PPOState, key: Key) -> tuple[PPOState, Metrics]:
+        play_key, descend_key, update_key = jax.random.split(key, 3)
+        normaliser = scale(state.moments)
+        policy = SkillPolicy(state.agent.params.actor, normaliser, distribution, codes)
+        episodes = play(play_key, env, objective, state.objective, policy, config.rollouts)
+        batch, rewards = prepare(state, objective, episodes, normaliser, config)
+        agent, losses = fit(descend_key, state.agent, batch, distribution, optimiser, config)
+        learned, metrics = objective.update(update_key, state.objective, episodes)
+        moments = state.moments.update(*flat_observations(episodes)) if config.normalise else state.moments
+        metrics = {"return": jnp.mean(jnp.sum(rewards, axis=1)), **losses, **metrics}
+        return PPOState(agent, learned, moments), metrics
+
+    def finish(state: PPOState) -> SkillPolicy:
+        return SkillPolicy(state.agent.params.actor, scale(state.moments), distribution, codes)
+
+    env_steps = config.rollouts * objective.siblings * env.horizon
+    return Program(init, step, finish, config.iterations, env_steps)
+
+
+def play(
+    key: Key, env: Env, objective: Objective, learned: Any, policy: SkillPolicy, rollouts: int
+) -> Episode:
+    """Draw skills, play each from its own start, ``siblings`` times; siblings are told where the other ended."""
+
+    def act(key, observation, code):
+        params = policy(observation, code)
+        action = policy.distribution.sample(key, params)
+        return action, policy.distribution.log_prob(params, action)
+
+    def family(key):
+        skill_key, start_key, play_key = jax.random.split(key, 3)
+        skill = objective.sample(skill_key, learned)
+        keys = jax.random.split(play_key, objective.siblings)
+        episodes = jax.vmap(lambda key: rollout(key, env, act, skill, start_key=start_key))(keys)
+        episodes = episodes._replace(skill=jax.tree.map(lambda x: jnp.stack([x] * objective.siblings), skill))
+        return episodes._replace(rival=jnp.roll(jax.vmap(lambda episode: episode.last)(episodes), 1, axis=0))
+
+    families = jax.vmap(family)(jax.random.split(key, rollouts))
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), families)
+
+
+def prepare(
+    state: PPOState, objective: Objective, episodes: Episode, normaliser: Normaliser, config: PPOConfig
+) -> tuple[Batch, Float[Array, "e t"]]:
+    """Rewards, values and advantages of a batch of episodes, flattened to one row per step."""
+    horizon = episodes.valid.shape[1]
+    rewards = jnp.where(episodes.valid, jax.vmap(objective.reward, (None, 0))(state.objective, episodes), 0.0)
+    weights = jax.vmap(objective.weight, (None, 0))(state.objective, episodes)[:, None] * episodes.valid
+    privileged = jax.vmap(objective.privileged, (None, 0))(state.objective, episodes)
+
+    observations = jax.vmap(jax.vmap(normaliser))(episodes.observations)
+    codes = jnp.repeat(episodes.skill.code[:, None], horizon + 1, axis=1)
+    actor_inputs = jnp.concatenate([observations, codes], axis=-1)
+    extra = jnp.repeat(privileged[:, None], horizon + 1, axis=1)
+    critic_inputs = jnp.concatenate([actor_inputs, extra], axis=-1)
+
+    values = jax.vmap(jax.vmap(state.agent.params.critic))(critic_inputs)[..., 0]
+    ended = episodes.terminated if config.bootstrap else episodes.terminated | episodes.truncated
+    advantages = jax.vmap(gae, (0, 0, 0, 0, None, None))(
+        rewards, values, ended, episodes.valid, config.gamma, config.gae_lambda
+    )
+    batch = Batch(
+        actor_inputs[:, :-1],
+        critic_inputs[:, :-1],
+        episodes.actions,
+        episodes.extras,
+        standardise(advantages, weights),
+        advantages + values[:, :-1],
+        weights,
+    )
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch), rewards
+
+
+def fit(
+    key: Key,
+    agent: Trained,
+    batch: Batch,
+    distribution: Distribution,
+    optimiser: optax.GradientTransformation,
+    config: PPOConfig,
+) -> tuple[Trained, Metrics]:
+    """``epochs`` passes over the batch in ``minibatches`` shuffled parts."""
+    size = batch.weights.shape[0]
+    part = size // config.minibatches
+
+    def epoch(agent, key):
+        order = jax.random.permutation(key, size)[: part * config.minibatches]
+        shuffled = jax.tree.map(lambda x: x[order].reshape(config.minibatches, part, *x.shape[1:]), batch)
+        return jax.lax.scan(lambda a, b: descend(optimiser, a, ppo_loss, b, distribution, config), agent, shuffled)
+
+    agent, metrics = jax.lax.scan(epoch, agent, jax.random.split(key, config.epochs))
+    return agent, jax.tree.map(jnp.mean, metrics)
+
+
+def ppo_loss(agent: Agent, batch: Batch, distribution: Distribution, config: PPOConfig) -> tuple[Scalar, Metrics]:
+    """-L(theta) of the module docstring, averaged over the rows that train (``weights``)."""
+    params = jax.vmap(agent.actor)(batch.actor_inputs)
+    log_probs = jax.vmap(distribution.log_prob)(params, batch.actions)
+    entropies = jax.vmap(distribution.entropy)(params)
+    values = jax.vmap(agent.critic)(batch.critic_inputs)[:, 0]
+
+    ratios = jnp.exp(log_probs - batch.log_probs)
+    clipped = jnp.clip(ratios, 1 - config.clip, 1 + config.clip)
+    gains = jnp.minimum(ratios * batch.advantages, clipped * batch.advantages)
+
+    def mean(x: Float[Array, " n"]) -> Scalar:
+        return jnp.sum(x * batch.weights) / jnp.maximum(jnp.sum(batch.weights), 1.0)
+
+    policy_loss, value_loss, entropy = -mean(gains), mean((values - batch.returns) ** 2), mean(entropies)
+    loss = policy_loss + config.value_weight * value_loss - config.entropy_weight * entropy
+    metrics = {
+        "policy_loss": policy_loss,
+        "value_loss": value_loss,
+        "entropy": entropy,
+        "clipped": mean((jnp.abs(ratios - 1) > config.clip).astype(jnp.float32)),
+    }
+    return loss, metrics
+
+
+def standardise(x: Float[Array, "e t"], weights: Float[Array, "e t"]) -> Float[Array, "e t"]:
+    """Zero mean and unit variance over the steps that train."""
+    total = jnp.maximum(jnp.sum(weights), 1.0)
+    mean = jnp.sum(x * weights) / total
+    variance = jnp.sum((x - mean) ** 2 * weights) / total
+    return (x - mean) / (jnp.sqrt(variance) + 1e-8)
+
+
+def flat_observations(episodes: Episode) -> tuple[Float[Array, "n o"], Array]:
+    """Every observation before a step, and whether the step counted."""
+    observations = episodes.observations[:, :-1]
+    return observations.reshape(-1, observations.shape[-1]), episodes.valid.reshape(-1)
+
+
+def probe(
+    key: Key, env: Env, objective: Objective, learned: Any, distribution: Distribution
+) -> Float[Array, " c"]:
+    """What the critic sees besides (s, z), of some episode: for its shape."""
+    params = jnp.zeros(distribution.size)
+    episode = rollout(key, env, lambda key, *_: (distribution.sample(key, params), 0.0), objective.sample(key, learned))
+    return objective.privileged(learned, episode._replace(rival=episode.last))
