@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from edl.nets.exact import exact
 from edl.types import Scalar
 
 TOLERANCE = 0.15
@@ -56,17 +57,17 @@ class Chart(eqx.Module):
         """Which rows are landmarks."""
         return jnp.arange(self.landmarks.shape[0]) < self.count
 
-    def passable(self) -> Bool[Array, " m"]:
+    def passable(self, through_least: float = THROUGH, isotropy: float = ISOTROPY) -> Bool[Array, " m"]:
         """Which landmarks may be passed through: chords cross them in every direction."""
         size = self.landmarks.shape[1]
         scatter = self.scatter.reshape(-1, size, size)
         through = jnp.trace(scatter, axis1=1, axis2=2)
         smallest = smallest_eigenvalue(scatter)
-        return self.used & (through >= THROUGH) & (smallest >= ISOTROPY * through / size)
+        return self.used & (through >= through_least) & (smallest >= isotropy * through / size)
 
     def gaps(self, states: Float[Array, "n s"]) -> Float[Array, "n m"]:
         """Squared distances of states (in units) to landmarks; infinite to rows that are not in use."""
-        squares = jnp.sum(states**2, 1)[:, None] + jnp.sum(self.landmarks**2, 1) - 2 * states @ self.landmarks.T
+        squares = jnp.sum(states**2, 1)[:, None] + jnp.sum(self.landmarks**2, 1) - 2 * exact(states, self.landmarks.T)
         return jnp.where(self.used, squares, jnp.inf)
 
 
@@ -94,10 +95,15 @@ def blank_chart(unit: Float[Array, " s"], landmarks: int, spacing: float | Scala
 
 def extend(chart: Chart, paths: Float[Array, "e t1 s"], valid: Bool[Array, "e t"]) -> Chart:
     """Take in more episodes: landmarks where there were none, and the evidence of the chords."""
+    ends = (paths[:, 1:] / chart.unit).reshape(-1, paths.shape[-1])
+    return weigh(add_landmarks(chart, ends, valid.reshape(-1)), paths, valid)
+
+
+def weigh(chart: Chart, paths: Float[Array, "e t1 s"], valid: Bool[Array, "e t"]) -> Chart:
+    """The evidence of the chords of some episodes: visits, directions through landmarks, traffic between them."""
     states = paths / chart.unit
     starts, ends = states[:, :-1].reshape(-1, states.shape[-1]), states[:, 1:].reshape(-1, states.shape[-1])
     valid = valid.reshape(-1)
-    chart = add_landmarks(chart, ends, valid)
     passes, through, directions = incidence(chart, starts, ends)
     passes, through = (jnp.where(valid[:, None], x, 0.0) for x in (passes, through))
     outer = jax.vmap(lambda u: jnp.outer(u, u).reshape(-1))(directions)
@@ -107,7 +113,7 @@ def extend(chart: Chart, paths: Float[Array, "e t1 s"], valid: Bool[Array, "e t"
         landmarks=chart.landmarks,
         count=chart.count,
         visits=chart.visits.at[jnp.argmin(chart.gaps(ends), axis=1)].add(valid.astype(jnp.float32)),
-        scatter=chart.scatter + through.T @ outer,
+        scatter=chart.scatter + exact(through.T, outer),
         traffic=chart.traffic + passes.T @ passes,
     )
 
@@ -161,7 +167,7 @@ def incidence(
     moves = ends - starts
     length = jnp.sqrt(jnp.sum(moves**2, axis=1))
     directions = moves / jnp.maximum(length, 1e-6)[:, None]
-    along = directions @ chart.landmarks.T - jnp.sum(directions * starts, axis=1)[:, None]
+    along = exact(directions, chart.landmarks.T) - jnp.sum(directions * starts, axis=1)[:, None]
     beyond = along - jnp.clip(along, 0.0, length[:, None])
     passes = chart.gaps(starts) - along**2 + beyond**2 <= TOLERANCE**2
     through = passes & (along >= REACH) & (along <= length[:, None] - REACH)

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
 
-from edl.types import Key, Keys, Metrics
+from edl.types import Key, Keys, Metrics, Scalar
 
 S = TypeVar("S")
 A = TypeVar("A")
@@ -46,6 +48,34 @@ def execute(program: Program[Any, A], key: Key) -> tuple[A, Metrics]:
 def instant(make: Callable[[Key], A]) -> Program[Any, A]:
     """A program that has nothing to repeat: its result is made in ``init``."""
     return Program(init=make, step=lambda state, key: (state, {}), finish=lambda state: state, iterations=1)
+
+
+class Watched(NamedTuple):
+    """The state of a program that `until` watches: a running mean of one of its metrics, and whether it is good enough."""
+
+    inner: Any
+    average: Scalar
+    done: Bool[Array, ""]
+
+
+def until(program: Program[S, A], metric: str, target: float | Scalar, rate: float = 0.1) -> Program[Watched, A]:
+    """Stop a program once the running mean of a metric, which starts at 0, has reached ``target``.
+
+    Its state is frozen from then on, so that what it gives does not depend on when, or beside which other seeds, the
+    driver gets round to ending it; the metric ``done`` says that it may.
+    """
+
+    def init(key: Key) -> Watched:
+        return Watched(program.init(key), jnp.float32(0.0), jnp.bool_(False))
+
+    def step(state: Watched, key: Key) -> tuple[Watched, Metrics]:
+        inner, metrics = program.step(state.inner, key)
+        average = state.average + rate * (metrics[metric] - state.average)
+        later = Watched(inner, average, average >= target)
+        kept = jax.tree.map(lambda old, new: jnp.where(state.done, old, new), state, later)
+        return kept, {**metrics, "done": kept.done.astype(jnp.float32)}
+
+    return Program(init, step, lambda state: program.finish(state.inner), program.iterations, program.env_steps)
 
 
 class Method(NamedTuple):

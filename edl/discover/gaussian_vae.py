@@ -112,7 +112,9 @@ def gaussian_vae(states: States, config: GaussianVAEConfig) -> Program[Discovery
     return Program(init, step, finish, iterations=-(-config.gradient_steps // config.steps_per_iteration))
 
 
-def loss(model: VAE, x: Float[Array, "b s"], noise: Float[Array, "b z"], beta: Scalar) -> tuple[Scalar, Metrics]:
+def loss(
+    model: VAE, x: Float[Array, "b s"], noise: Float[Array, "b z"], beta: Scalar | float
+) -> tuple[Scalar, Metrics]:
     """L of the module's docstring over a batch, with z = mean + deviation * noise."""
     mean, log_variance = jnp.split(jax.vmap(model.encoder)(x), 2, axis=-1)
     decoded = jax.vmap(model.decoder)(mean + jnp.exp(0.5 * log_variance) * noise)

@@ -15,6 +15,7 @@ from edl.artifacts import SkillModel, States
 from edl.config import config
 from edl.discover.goals import skill_model
 from edl.discover.samples import subsample
+from edl.nets.exact import exact
 from edl.nets.normalise import moments
 from edl.nets.quantiser import nearest, perplexity, shares, squared_distances
 from edl.program import Program
@@ -111,7 +112,7 @@ def lloyd(x: Float[Array, "n s"], centroids: Float[Array, "k s"], steps: int) ->
     def move(_: Int[Array, ""], centroids: Float[Array, "k s"]) -> Float[Array, "k s"]:
         member = jax.nn.one_hot(jax.vmap(nearest, in_axes=(0, None))(x, centroids), centroids.shape[0])
         count = jnp.sum(member, axis=0)[:, None]
-        return jnp.where(count > 0, member.T @ x / jnp.maximum(count, 1.0), centroids)
+        return jnp.where(count > 0, exact(member.T, x) / jnp.maximum(count, 1.0), centroids)
 
     return jax.lax.fori_loop(0, steps, move, centroids)
 

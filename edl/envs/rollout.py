@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from edl.envs.base import Env
 from edl.types import Key
@@ -27,6 +27,7 @@ class Episode(NamedTuple):
     ``observations`` has one row more than the other arrays. Steps after a termination are played but not ``valid``.
     ``extras`` is what the acting policy wants to remember of each step (PPO: the log-probability of its action).
     ``rival`` holds the features in which the sibling's episode ended, where siblings are played (Sibling Rivalry).
+    ``states`` are the world's own s_1 .. s_T, of an episode that was restored, so that it can be restored from there.
     """
 
     observations: Float[Array, "t1 o"]
@@ -38,6 +39,7 @@ class Episode(NamedTuple):
     skill: Skill
     extras: Array | None = None
     rival: Float[Array, " s"] | None = None
+    states: PyTree | None = None
 
     @property
     def length(self) -> Int[Array, ""]:
@@ -74,10 +76,16 @@ def rollout_with_memory(
     begin: Callable[[Float[Array, " o"]], Any],
     *,
     start_key: Key | None = None,
+    start_state: PyTree | None = None,
 ) -> Episode:
-    """Play an actor that carries a memory through the episode; ``begin`` makes it from the first observation."""
+    """Play an actor that carries a memory through the episode; ``begin`` makes it from the first observation.
+
+    With ``start_state`` the episode does not start at a reset but in that state of the world. Its time limit begins
+    there, whatever the state's own clock says.
+    """
     reset_key, play_key = jax.random.split(key)
-    state = env.reset(reset_key if start_key is None else start_key)
+    restored = start_state is not None
+    state = start_state if restored else env.reset(reset_key if start_key is None else start_key)
 
     def advance(carry, key):
         state, memory, valid = carry
@@ -85,13 +93,14 @@ def rollout_with_memory(
         observation = env.observe(state)
         action, extras, memory = actor(act_key, observation, memory)
         step = env.step(step_key, state, action)
-        done = step.terminated | step.truncated
-        played = (observation, action, step.observation, step.terminated, step.truncated, valid, extras)
+        done = step.terminated if restored else step.terminated | step.truncated
+        states = step.state if restored else None
+        played = (observation, action, step.observation, step.terminated, step.truncated, valid, extras, states)
         return (step.state, memory, valid & ~done), played
 
     first = (state, begin(env.observe(state)), jnp.bool_(True))
     _, played = jax.lax.scan(advance, first, jax.random.split(play_key, env.horizon))
-    observations, actions, reached, terminated, truncated, valid, extras = played
+    observations, actions, reached, terminated, truncated, valid, extras, states = played
     observations = jnp.concatenate([observations, reached[-1:]])
     return Episode(
         observations=observations,
@@ -102,4 +111,5 @@ def rollout_with_memory(
         valid=valid,
         skill=skill,
         extras=extras,
+        states=states,
     )

@@ -1,12 +1,22 @@
 """Stage 1: samples of p(s). One explorer, one file; each is ``build(env, config) -> Program`` that ends in `States`."""
 
 from edl.explore.frontier import FrontierConfig, frontier
+from edl.explore.go_explore import GoExploreConfig, go_explore
+from edl.explore.knn import KNNConfig, knn
+from edl.explore.maxent import MaxEntConfig, maxent
 from edl.explore.oracle import OracleConfig, oracle
 from edl.explore.random_walk import RandomWalkConfig, random_walk
+from edl.explore.rnd import RNDConfig, rnd
+from edl.explore.smm import SMMConfig, smm
 from edl.program import Method
 
-METHODS = {
+METHODS: dict[str, Method] = {
     "frontier": Method(FrontierConfig, frontier),
     "oracle": Method(OracleConfig, oracle),
     "random_walk": Method(RandomWalkConfig, random_walk),
+    "smm": Method(SMMConfig, smm),
+    "rnd": Method(RNDConfig, rnd),
+    "knn": Method(KNNConfig, knn),
+    "maxent": Method(MaxEntConfig, maxent),
+    "go_explore": Method(GoExploreConfig, go_explore),
 }

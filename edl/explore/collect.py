@@ -44,7 +44,9 @@ def draw_states(
         weights = weights * jax.vmap(region)(states)
     order_key, tick_key = jax.random.split(key)
     order = jax.random.permutation(order_key, states.shape[0])
-    edges = jnp.cumsum(weights[order])
+    weights = weights[order]
+    # A parallel sum rounds up and down as it goes: what has no weight must not get a share of that.
+    edges = jax.lax.cummax(jnp.where(weights > 0, jnp.cumsum(weights), -jnp.inf))
     ticks = (jnp.arange(num_samples) + jax.random.uniform(tick_key)) / num_samples * edges[-1]
     chosen = order[jnp.searchsorted(edges, ticks)]
     return States(samples=states[chosen], experience=experience)

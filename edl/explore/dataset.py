@@ -19,7 +19,7 @@ from edl.explore.region import Predicate, check_not_empty, inside
 from edl.program import Program, instant
 
 
-def dataset(samples: Float[Array, "n s"]) -> Program[Any, States]:
+def dataset(samples: Float[Array | np.ndarray, "n s"]) -> Program[Any, States]:
     """p(s) is the dataset itself, whatever the key."""
     return instant(lambda key: States(samples=jnp.asarray(samples)))
 

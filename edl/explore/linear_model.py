@@ -10,9 +10,12 @@ from jaxtyping import Array, Bool, Float
 
 from edl.envs.base import Box, Env
 from edl.envs.rollout import Episode
+from edl.nets.exact import exact
 from edl.types import Scalar
 
-REFITS = 8
+REFITS = 16
+EXACT = 1e-3
+"""Share of a typical move below which an error is none: of moves that are explained, none is dropped."""
 
 
 class LinearModel(eqx.Module):
@@ -22,16 +25,16 @@ class LinearModel(eqx.Module):
 
     def forward(self, state: Float[Array, " s"], action: Float[Array, " a"]) -> Float[Array, " s"]:
         """Where ``action`` leads from ``state`` if nothing is in the way."""
-        return state + jnp.concatenate([state, action, jnp.ones(1)]) @ self.weights
+        return state + exact(jnp.concatenate([state, action, jnp.ones(1)]), self.weights)
 
     def inverse(self, state: Float[Array, " s"], target: Float[Array, " s"], space: Box) -> Float[Array, " a"]:
         """The action that comes nearest to leading from ``state`` to ``target``: ridge regression, clipped to the box."""
         size = state.shape[0]
         effect = self.weights[size:-1]
         wanted = target - self.forward(state, jnp.zeros(effect.shape[0]))
-        gram = effect @ effect.T
+        gram = exact(effect, effect.T)
         ridge = 1e-4 * jnp.trace(gram) / gram.shape[0] + 1e-8
-        action = jnp.linalg.solve(gram + ridge * jnp.eye(gram.shape[0]), effect @ wanted)
+        action = jnp.linalg.solve(gram + ridge * jnp.eye(gram.shape[0]), exact(effect, wanted))
         return jnp.clip(action, space.low, space.high)
 
 
@@ -54,14 +57,15 @@ def fit_linear_model(env: Env, episodes: Episode) -> LinearModel:
     valid = episodes.valid.reshape(-1)
 
     def fit(moves: Float[Array, " n"]) -> Float[Array, " p"]:
-        far = valid & (jnp.abs(moves) >= median(jnp.abs(moves), valid))
+        slack = EXACT * jnp.sqrt(jnp.mean(moves**2, where=valid))
+        far = valid & (jnp.abs(moves) >= jnp.maximum(median(jnp.abs(moves), valid), slack))
 
         def refit(weights, _):
             weighted = inputs * weights[:, None]
-            gram = weighted.T @ inputs + 1e-4 * jnp.eye(inputs.shape[1])
-            model = jnp.linalg.solve(gram, weighted.T @ moves)
-            errors = jnp.abs(moves - inputs @ model)
-            return (far & (errors <= median(errors, far))).astype(jnp.float32), model
+            gram = exact(weighted.T, inputs) + 1e-4 * jnp.eye(inputs.shape[1])
+            model = jnp.linalg.solve(gram, exact(weighted.T, moves))
+            errors = jnp.abs(moves - exact(inputs, model))
+            return (far & (errors <= jnp.maximum(median(errors, far), slack))).astype(jnp.float32), model
 
         _, models = jax.lax.scan(refit, far.astype(jnp.float32), length=REFITS)
         return models[-1]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Int, PyTree
 
 from edl.artifacts import Experience, States, blank_experience
 from edl.config import config
@@ -58,8 +58,8 @@ def random_walk(env: Env, config: RandomWalkConfig) -> Program[RandomWalkState, 
     return Program(init, step, finish, config.iterations, config.rollouts * env.horizon)
 
 
-def wander(key: Key, env: Env, persistence: float | Array) -> Episode:
-    """One episode of persistent random actions."""
+def wander(key: Key, env: Env, persistence: float | Array, *, start_state: PyTree | None = None) -> Episode:
+    """One episode of persistent random actions, from a reset or from a state of the world."""
     begin_key, play_key = jax.random.split(key)
 
     def act(key: Key, observation: Array, last: Array) -> tuple[Array, Array, Array]:
@@ -69,7 +69,11 @@ def wander(key: Key, env: Env, persistence: float | Array) -> Episode:
         return action, jnp.zeros(0), action
 
     skill = Skill(code=jnp.zeros(0), index=jnp.int32(0))
-    return rollout_with_memory(play_key, env, act, skill, lambda _: random_action(begin_key, env.action_space))
+
+    def begin(observation: Array) -> Array:
+        return random_action(begin_key, env.action_space)
+
+    return rollout_with_memory(play_key, env, act, skill, begin, start_state=start_state)
 
 
 def random_action(key: Key, space: Box | Discrete) -> Array:

@@ -29,6 +29,8 @@ from edl.config import ConfigError
 Predicate = Callable[[Float[Array, " s"]], Bool[Array, ""]]
 """Whether one state belongs to a region."""
 
+CALLABLE = "function "
+"""How the description of a region starts that is not text."""
 LONGEST = 500
 DEEPEST = 40
 COMPARISONS = {
@@ -73,14 +75,14 @@ def parse_region(text: str, size: int) -> Region:
     return Region(text)
 
 
-def inside(region: Predicate | None, states: Float[Array, "n s"]) -> Bool[np.ndarray, " n"]:
+def inside(region: Predicate | None, states: Float[np.ndarray, "n s"]) -> Bool[np.ndarray, " n"]:
     """Which of the states belong to the region; all of them where there is none."""
     if region is None:
         return np.ones(len(states), bool)
     return np.asarray(jax.vmap(region)(jnp.asarray(states)))
 
 
-def check_not_empty(region: Predicate | None, states: Float[Array, "n s"], whose: str) -> None:
+def check_not_empty(region: Predicate | None, states: Float[np.ndarray, "n s"], whose: str) -> None:
     """Refuse a region in which none of the ``states`` lie; ``whose`` names them in the message."""
     if not inside(region, states).any():
         low, high = np.min(states, axis=0), np.max(states, axis=0)
@@ -94,7 +96,7 @@ def describe(region: Predicate | None) -> str:
     """What a saved config says of a region: its text, or the name of a callable."""
     if region is None:
         return ""
-    return region.text if isinstance(region, Region) else f"callable {getattr(region, '__qualname__', repr(region))}"
+    return region.text if isinstance(region, Region) else f"{CALLABLE}{getattr(region, '__qualname__', 'region')}"
 
 
 class _Node(NamedTuple):

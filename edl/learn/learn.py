@@ -4,7 +4,7 @@ The objective is frozen: ``update`` learns nothing, because p(s), and with it q(
 the difference between EDL and every method in `edl.baselines`.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from edl.learn.rivalry import rival_reward, rival_weight
 from edl.learn.walking import WalkingConfig, walking_distance
 from edl.nets.normalise import Normaliser
 from edl.objective import Objective
-from edl.program import Program
+from edl.program import Program, until
 from edl.rl import ppo as ppo_module
 from edl.rl.ppo import PPOConfig, ppo
 from edl.types import Key, Metrics
@@ -32,9 +32,9 @@ SUCCESS = 0.5
 class LearnConfig:
     """Defaults are those of the ``fast`` preset; `paper` has the paper's."""
 
-    reward: str = "progress"
+    reward: Literal["log_likelihood", "shipped", "progress"] = "progress"
     """``log_likelihood`` (the paper's equation), ``shipped`` (the authors' code) or ``progress`` (ours)."""
-    distance: str = "walking"
+    distance: Literal["euclidean", "walking"] = "walking"
     """``euclidean`` (the paper) or ``walking``, estimated from experience (ours)."""
     rivalry: bool = False
     """Play siblings, and train on the terminal, undiscounted reward of Sibling Rivalry."""
@@ -42,6 +42,8 @@ class LearnConfig:
     """Sibling Rivalry: how near siblings must end for both to train."""
     radius: float = 0.15
     """delta, within which the goal counts as reached by the reward."""
+    stop_at: float = 0.99
+    """Stop early once the running mean of goal_success is this high; above 1, never."""
     ppo: PPOConfig = PPOConfig()
     walking: WalkingConfig = WalkingConfig()
 
@@ -54,6 +56,7 @@ def paper(**changes: Any) -> LearnConfig:
         "reward": "shipped",
         "distance": "euclidean",
         "rivalry": True,
+        "stop_at": 2.0,
         "ppo": ppo_module.paper(gamma=1.0, bootstrap=False),
     }
     return LearnConfig(**(recipe | changes))
@@ -71,7 +74,9 @@ def measure(key: Key, experience: Experience | None, config: LearnConfig) -> Dis
 def learn(env: Env, skills: SkillModel, distance: Distance, config: LearnConfig) -> Program[Any, SkillPolicy]:
     """Train a policy for the skills."""
     normaliser = widen(skills.normaliser, env.observation_size)
-    return ppo(env, edl_objective(skills, distance, config), config.ppo, codes=skills.codes, normaliser=normaliser)
+    objective = edl_objective(skills, distance, config)
+    program = ppo(env, objective, config.ppo, codes=skills.codes, normaliser=normaliser)
+    return until(program, "goal_success", config.stop_at)
 
 
 def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig) -> Objective:

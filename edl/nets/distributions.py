@@ -104,8 +104,14 @@ class TanhGaussian(Distribution):
 
     def sample_with_log_prob(self, key: Key, params: Float[Array, " p"]) -> tuple[Float[Array, " a"], Scalar]:
         """A reparametrised draw and its log-density, without inverting the tanh."""
+        return self.reparametrise(jax.random.normal(key, self.low.shape), params)
+
+    def reparametrise(
+        self, noise: Float[Array, " a"], params: Float[Array, " p"]
+    ) -> tuple[Float[Array, " a"], Scalar]:
+        """The action that standard normal ``noise`` leads to, and its log-density."""
         mean, log_std = self.moments(params)
-        u = mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape)
+        u = mean + jnp.exp(log_std) * noise
         return self.scale(jnp.tanh(u)), self.log_density(mean, log_std, u)
 
     def log_prob(self, params: Float[Array, " p"], action: Float[Array, " a"]) -> Scalar:

@@ -15,8 +15,8 @@ from edl.types import Key
 class MLP(eqx.Module):
     """``sizes[0] -> ... -> sizes[-1]``, with ``activation`` between the layers."""
 
-    weights: list[Float[Array, "i o"]]
-    biases: list[Float[Array, " o"]]
+    weights: list[Float[Array, "_ _"]]
+    biases: list[Float[Array, " _"]]
     activation: Callable = eqx.field(static=True, default=jax.nn.relu)
 
     def __call__(self, x: Float[Array, " i"]) -> Float[Array, " o"]:

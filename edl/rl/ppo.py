@@ -6,7 +6,7 @@ The actor sees (s, z). The critic sees (s, z) and whatever the objective lets it
 antigoal).
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -32,24 +32,26 @@ from edl.types import Key, Metrics, Scalar
 class PPOConfig:
     """Defaults are ours, tuned for wall-clock time to quality; `paper` has the paper's."""
 
-    iterations: int = 300
+    iterations: int = 400
     """Cycles of playing and descending."""
     rollouts: int = 128
     """Skills drawn per iteration; each is played once, or once per sibling."""
     epochs: int = 4
     minibatches: int = 8
     hidden: tuple[int, ...] = (128, 128)
-    distribution: str = "beta"
-    """``beta`` or ``tanh_gaussian``; discrete worlds always use a categorical."""
+    distribution: Literal["beta", "tanh_gaussian"] = "beta"
+    """Of continuous actions; discrete ones always have a categorical."""
     normalise: bool = False
     """Normalise observations by running moments (otherwise by those of the explored states, where there are any)."""
     bootstrap: bool = True
     """At the time limit, bootstrap from V(s_T); off where the reward is terminal and undiscounted."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
+    last_learning_rate: float = 2e-4
+    """The learning rate falls to this in a straight line."""
     gamma: float = 0.99
-    gae_lambda: float = 0.98
+    gae_lambda: float = 0.95
     clip: float = 0.2
-    entropy_weight: float = 0.01
+    entropy_weight: float = 0.002
     value_weight: float = 0.5
     max_gradient_norm: float = 0.5
     adam_epsilon: float = 1e-5
@@ -62,6 +64,9 @@ def paper(**changes: Any) -> PPOConfig:
         "rollouts": 50,
         "minibatches": 10,
         "learning_rate": 3e-4,
+        "last_learning_rate": 3e-4,
+        "gae_lambda": 0.98,
+        "entropy_weight": 0.01,
         "max_gradient_norm": float("inf"),
         "adam_epsilon": 1e-3,
     }
@@ -108,7 +113,7 @@ def ppo(
     fixed = identity(env.observation_size) if normaliser is None else normaliser
     optimiser = optax.chain(
         optax.clip_by_global_norm(config.max_gradient_norm),
-        optax.adam(config.learning_rate, eps=config.adam_epsilon),
+        optax.adam(falling(config), eps=config.adam_epsilon),
     )
 
     def scale(moments: RunningMoments) -> Normaliser:
@@ -144,6 +149,12 @@ def ppo(
     return Program(init, step, finish, config.iterations, env_steps)
 
 
+def falling(config: PPOConfig) -> optax.Schedule:
+    """From the first learning rate to the last, over all descents."""
+    total = config.iterations * config.epochs * config.minibatches
+    return lambda count: config.learning_rate + (config.last_learning_rate - config.learning_rate) * count / total
+
+
 def play(
     key: Key, env: Env, objective: Objective, learned: Any, policy: SkillPolicy, rollouts: int
 ) -> Episode:
@@ -163,7 +174,7 @@ def play(
         return episodes._replace(rival=jnp.roll(jax.vmap(lambda episode: episode.last)(episodes), 1, axis=0))
 
     families = jax.vmap(family)(jax.random.split(key, rollouts))
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), families)
+    return jax.tree.map(lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]), families)
 
 
 def prepare(
@@ -263,5 +274,6 @@ def probe(
 ) -> Float[Array, " c"]:
     """What the critic sees besides (s, z), of some episode: for its shape."""
     params = jnp.zeros(distribution.size)
-    episode = rollout(key, env, lambda key, *_: (distribution.sample(key, params), 0.0), objective.sample(key, learned))
+    skill, nothing = objective.sample(key, learned), jnp.zeros(())
+    episode = rollout(key, env, lambda key, *_: (distribution.sample(key, params), nothing), skill)
     return objective.privileged(learned, episode._replace(rival=episode.last))

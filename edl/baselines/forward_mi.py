@@ -1,0 +1,78 @@
+"""The paper's canonical baseline for the forward form of the mutual information (its Section 2.2).
+
+    I(S;Z) = H(S) - H(S|Z) >= E[log q(s|z)] - E[log p(s)],
+    r(s, z) = log q(s|z) - log 1/K sum_i q(s|z_i)                                                   (Eq. 8 by our count)
+
+A model-free variant of DADS (Sharma et al., 2020). q(s|z) is Gaussian with unit variance around a learned mean mu(z), fitted
+by maximum likelihood to the states that the policy itself visits; p(s) is its average over all skills. The sum is taken as
+a log-sum-exp: as a plain sum of exponentials it underflows 10 units away from every mean, and pays infinity.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int
+
+from edl.artifacts import SkillPolicy
+from edl.baselines.visits import one_hot_skill, sgd, visits
+from edl.config import config
+from edl.envs.base import Env
+from edl.envs.rollout import Episode, Skill
+from edl.nets.descend import Trained, start
+from edl.nets.mlp import MLP, mlp
+from edl.objective import Objective, per_visit
+from edl.program import Program
+from edl.rl.ppo import PPOConfig, ppo
+from edl.types import Key, Metrics, Scalar
+
+
+@config
+class ForwardMIConfig:
+    """The density model's learning rate is that of the authors' code; PPO is ours."""
+
+    num_skills: int = 10
+    hidden: tuple[int, ...] = (128, 128)
+    learning_rate: float = 1e-2
+    epochs: int = 4
+    minibatches: int = 10
+    ppo: PPOConfig = PPOConfig()
+
+
+def forward_mi(env: Env, config: ForwardMIConfig) -> Program[Any, SkillPolicy]:
+    """Skills that end near their own mean and far from those of others."""
+    optimiser = optax.adam(config.learning_rate)
+    codes = jnp.eye(config.num_skills)
+
+    def init(key: Key) -> Trained:
+        return start(optimiser, mlp(key, (config.num_skills, *config.hidden, env.feature_size)))
+
+    def reward(state: Trained, features: Float[Array, " s"], skill: Skill) -> Scalar:
+        return forward_reward(jax.vmap(state.params)(codes), features, skill.index)
+
+    def update(key: Key, state: Trained, episodes: Episode) -> tuple[Trained, Metrics]:
+        states, skills, valid = visits(episodes)
+        rows = (states, skills, valid)
+        return sgd(key, optimiser, state, density_loss, rows, config.epochs, config.minibatches)
+
+    objective = Objective(init, lambda key, state: one_hot_skill(key, config.num_skills), per_visit(reward), update)
+    return ppo(env, objective, config.ppo, codes=codes)
+
+
+def forward_reward(means: Float[Array, "k s"], state: Float[Array, " s"], index: Int[Array, ""]) -> Scalar:
+    """log q(s|z) - log 1/K sum_i q(s|z_i): finite at any distance, at most log K."""
+    log_q = -0.5 * jnp.sum((state - means) ** 2, axis=1)
+    return log_q[index] - jax.nn.logsumexp(log_q) + jnp.log(means.shape[0])
+
+
+def density_loss(
+    model: MLP, rows: tuple[Float[Array, "n s"], Int[Array, " n"], Float[Array, " n"]]
+) -> tuple[Scalar, Metrics]:
+    """-log q(s|z) up to a constant, over the visits that count."""
+    states, skills, weight = rows
+    num_skills = model.weights[0].shape[0]
+    means = jax.vmap(model)(jnp.eye(num_skills))[skills]
+    errors = 0.5 * jnp.sum((states - means) ** 2, axis=1)
+    loss = jnp.sum(weight * errors) / jnp.maximum(jnp.sum(weight), 1.0)
+    return loss, {"density_loss": loss}

@@ -1,0 +1,98 @@
+"""The command line. Nothing heavy is imported before a command needs it, so that help is there at once."""
+
+import difflib
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Sequence
+
+COMMANDS = {
+    "run": "explore, discover and learn, all in one",
+    "explore": "stage 1 alone: samples of p(s)",
+    "discover": "stage 2 alone, from the folder of stage 1: skills z, q(z|s), q(s|z)",
+    "learn": "stage 3 alone, from the folder of stage 2: a policy pi(a|s,z)",
+    "baseline": "a skill-discovery method without stages",
+    "evaluate": "measure a run again",
+    "figure": "draw a run again",
+    "list": "worlds, explorers, discoverers, methods",
+}
+EXAMPLES = """\
+examples:
+  edl run --env square --out runs/square
+  edl run --env tree --explore oracle --num-skills 5 --region "x > 0"
+  edl run --env my_maze.txt --explore dataset:states.npz --num-seeds 10
+  edl run --out runs/square --resume
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status: 0 done, 2 bad input, 130 stopped by Ctrl-C."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    if words[0] == "--version":
+        from edl import __version__
+
+        print(f"edl {__version__}")
+        return 0
+    command, *rest = words
+    if command not in COMMANDS:
+        close = difflib.get_close_matches(command, COMMANDS, n=1)
+        guess = f"did you mean {close[0]!r}? " if close else ""
+        return complain(f"edl: unknown command {command!r}: {guess}Known are {', '.join(COMMANDS)}.")
+    status = attempt(command, rest)
+    if arguments is None and threading.active_count() > 1:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)  # a thread is still compiling, and tearing it down could crash
+    return status
+
+
+def attempt(command: str, rest: list[str]) -> int:
+    """Run one command, and turn what goes wrong into a message and a status."""
+    try:
+        return carry_out(command, rest)
+    except SystemExit as error:  # tyro has said what was wrong, or has printed the help that was asked for
+        return error.code if isinstance(error.code, int) else 2
+    except KeyboardInterrupt as stop:
+        return complain(f"\nedl {command}: stopped. {' '.join(map(str, stop.args))}".rstrip(), status=130)
+
+
+def carry_out(command: str, rest: list[str]) -> int:
+    """Import what a command needs, and run it."""
+    from edl.config import ConfigError
+
+    try:
+        return importlib.import_module("edl.cli.commands").COMMANDS[command](rest)
+    except ConfigError as error:
+        return complain(f"edl {command}: {error}")
+    except OSError as error:
+        return complain(f"edl {command}: {error}. Every file that was written is whole.", status=1)
+
+
+def complain(message: str, status: int = 2) -> int:
+    """Say what went wrong."""
+    print(message, file=sys.stderr)
+    return status
+
+
+def usage() -> str:
+    """The overview that ``edl --help`` gives."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {about}" for name, about in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: edl COMMAND [OPTIONS]",
+            "",
+            "Explore, Discover and Learn: skills without rewards (Campos et al., ICML 2020).",
+            "",
+            "commands:",
+            *lines,
+            "",
+            "`edl COMMAND --help` tells the options of each.",
+            "",
+            EXAMPLES,
+        ]
+    )

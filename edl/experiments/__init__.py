@@ -1,0 +1,1 @@
+"""Runs: what to do, doing it piece by piece, and the folder it leaves behind."""

@@ -1,0 +1,59 @@
+"""Functions compiled ahead of time, once in a process, whichever thread asks first."""
+
+import functools
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+
+MOST = 64
+"""So many compiled functions are kept."""
+
+_compiled: dict[tuple, Future] = {}
+_lock = threading.Lock()
+
+
+def executable(function: Callable, static: tuple, *args: PyTree, donate: int | None = None) -> Callable:
+    """``function(*static, ...)`` compiled for arguments of these shapes; who asks for the same waits for the first.
+
+    ``function`` and ``static`` are hashable. The buffers of argument number ``donate`` may be used for the result.
+    """
+    request = (function, static, donate, *signature(args))
+    with _lock:
+        mine = request not in _compiled
+        future = _compiled.setdefault(request, Future())
+        if len(_compiled) > MOST:
+            del _compiled[next(iter(_compiled))]
+    if mine:
+        try:
+            future.set_result(compile_now(*request))
+        except BaseException as error:
+            _compiled.pop(request, None)
+            future.set_exception(error)
+    return future.result()
+
+
+def compile_now(function: Callable, static: tuple, donate: int | None, tree: Any, shapes: tuple) -> Callable:
+    """Trace, lower and compile."""
+    jitted = jax.jit(functools.partial(function, *static), donate_argnums=() if donate is None else donate)
+    return jitted.lower(*from_signature(tree, shapes)).compile()
+
+
+def signature(args: PyTree) -> tuple[Any, tuple]:
+    """Structure and shapes of arguments: all that tracing needs to know of them, and hashable."""
+    leaves, tree = jax.tree.flatten(args)
+    return tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+
+
+def from_signature(tree: Any, shapes: tuple) -> PyTree:
+    """Arguments without contents."""
+    return jax.tree.unflatten(tree, [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes])
+
+
+def as_arrays(tree: PyTree) -> PyTree:
+    """Python numbers, such as a config's floats, become arrays of a definite type."""
+    return jax.tree.map(lambda x: jnp.asarray(x, jnp.result_type(x)) if isinstance(x, int | float) else x, tree)

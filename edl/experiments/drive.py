@@ -1,0 +1,238 @@
+"""Run a `Program` for many seeds as one vmapped, compiled program, in pieces between which the outside may act.
+
+A piece is a loop from iteration ``start`` to ``stop``, both arguments of one compiled function: pieces can therefore
+last about half a second whatever an iteration costs, and how the work was cut never shows in its result. That makes
+resuming bit-for-bit. What must not depend on timing (the rows of the log, the early end of a stage) happens at fixed
+iterations.
+"""
+
+import contextlib
+import functools
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PyTree
+
+from edl.experiments.compiled import as_arrays, executable, from_signature, signature
+from edl.program import Program, keys_of
+from edl.types import Key, Keys
+
+ROWS = 100
+"""Rows of the log in a stage (fewer if it has fewer iterations)."""
+PIECE_SECONDS = 0.5
+STATE = 1
+"""Which argument of a piece is the state, whose buffers the new state takes over."""
+Builder = Callable[..., Program]
+Wait = Callable[[Callable[[], Any]], Any]
+"""How to run something that may take long and cannot be interrupted: see `edl.experiments.interrupt`."""
+
+
+class Work(NamedTuple):
+    """A program to be built: ``build(*inputs)``, for one seed.
+
+    ``build`` is hashable, and the key under which its compiled form is kept: pass a module-level function, not a new
+    closure. Inputs that are ``per_seed`` have a leading axis of seeds; the others are shared.
+    """
+
+    build: Builder
+    inputs: tuple[PyTree, ...]
+    per_seed: tuple[bool, ...]
+
+
+class Outline(NamedTuple):
+    """What is known of a program before it runs: its length, and the shapes of its state and its result."""
+
+    iterations: int
+    env_steps: int
+    state: PyTree
+    artifact: PyTree
+
+
+class Position(NamedTuple):
+    """How far a program has come: all that a checkpoint needs. ``sums`` are those of the metrics since the last row."""
+
+    iteration: int
+    state: PyTree
+    sums: dict[str, Float[np.ndarray, " seeds"]]
+
+
+class Tick(NamedTuple):
+    """The end of a piece. ``metrics`` are means over it; ``row``, at fixed iterations only, those since the last row.
+
+    ``done`` marks the last tick. ``pace`` is in iterations a second; ``compile_seconds`` went by before the first one.
+    """
+
+    position: Position
+    metrics: dict[str, Float[np.ndarray, " seeds"]]
+    row: dict[str, Float[np.ndarray, " seeds"]] | None
+    done: bool
+    pace: float
+    compile_seconds: float
+
+
+def immediately(function: Callable[[], Any]) -> Any:
+    """Just call it."""
+    return function()
+
+
+def outline(work: Work, num_seeds: int) -> Outline:
+    """Trace a program without running it. Its inputs may be shapes as well as arrays."""
+    return _outline(work.build, work.per_seed, num_seeds, *signature(as_arrays(work.inputs)))
+
+
+@functools.lru_cache(maxsize=64)
+def _outline(build: Builder, per_seed: tuple[bool, ...], num_seeds: int, tree: Any, shapes: tuple) -> Outline:
+    facts: list[tuple[int, int]] = []
+
+    def one(inputs: tuple, key: Key) -> tuple[PyTree, PyTree]:
+        program = build(*inputs)
+        facts.append((program.iterations, program.env_steps))
+        state = program.init(key)
+        return state, program.finish(state)
+
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), num_seeds))
+    inputs = from_signature(tree, shapes)
+    state, artifact = jax.eval_shape(functools.partial(_over_seeds, one, per_seed, num_seeds), inputs, keys)
+    return Outline(*facts[0], state, artifact)
+
+
+def row_length(iterations: int) -> int:
+    """Iterations between two rows of the log."""
+    return math.ceil(iterations / ROWS)
+
+
+def advance(work: Work, keys: Keys, start: Position | None = None, wait: Wait = immediately) -> Iterator[Tick]:
+    """Run a program from the beginning, or from ``start``, to its end, one piece at a time, with one key per seed.
+
+    The buffers of a position are used up by the next piece: save it at once, or not at all. A stage ends early if its
+    metrics have a ``done`` that is 1 for every seed; a program whose result should not depend on the other seeds must
+    then stop changing its state by itself.
+    """
+    work = work._replace(inputs=as_arrays(work.inputs))
+    facts = outline(work, keys.shape[0])
+    first, rest = jax.vmap(lambda key: keys_of(key, facts.iterations))(keys)
+    static = (work.build, work.per_seed, keys.shape[0])
+    began = time.perf_counter()
+    args = (work.inputs, facts.state, rest, np.int32(0), np.int32(0))
+    run_piece = wait(lambda: executable(_run_piece, static, *args, donate=STATE))
+    initialise = wait(lambda: executable(_init, static, work.inputs, first))
+    wait(lambda: executable(_finish, static, work.inputs, facts.state))  # now, so that its time is told apart
+    compile_seconds = time.perf_counter() - began
+    if start is None:
+        start = Position(0, wait(lambda: jax.block_until_ready(initialise(work.inputs, first))), {})
+    yield from _pieces(run_piece, work.inputs, rest, start, compile_seconds)
+
+
+def finish(work: Work, position: Position, num_seeds: int, wait: Wait = immediately) -> PyTree:
+    """The result of a program that has run to its end."""
+    inputs, static = as_arrays(work.inputs), (work.build, work.per_seed, num_seeds)
+    compiled = wait(lambda: executable(_finish, static, inputs, position.state))
+    return jax.block_until_ready(compiled(inputs, position.state))
+
+
+def _pieces(
+    run_piece: Callable, inputs: tuple, keys: Keys, position: Position, compile_seconds: float
+) -> Iterator[Tick]:
+    """Cut the iterations into pieces of about `PIECE_SECONDS`, none of which crosses the end of a row."""
+    iterations, size = keys.shape[1], 1
+    length = row_length(iterations)
+    while position.iteration < iterations:
+        begin = position.iteration
+        row_end = min((begin // length + 1) * length, iterations)
+        end = min(begin + size, row_end)
+        started = time.perf_counter()
+        state, sums, last = jax.block_until_ready(
+            run_piece(inputs, position.state, keys, np.int32(begin), np.int32(end))
+        )
+        elapsed = time.perf_counter() - started
+        pace = (end - begin) / max(elapsed, 1e-6)
+        size = max(1, min(4 * (end - begin), int(PIECE_SECONDS * pace)))
+        new = {name: np.asarray(value, np.float64) for name, value in sums.items()}
+        total = {name: position.sums.get(name, 0.0) + value for name, value in new.items()}
+        row_begin = begin // length * length
+        row = {name: value / (end - row_begin) for name, value in total.items()} if end == row_end else None
+        position = Position(end, state, {} if row is not None else total)
+        done = row is not None and "done" in last and bool(np.all(np.asarray(last["done"]) >= 1))
+        metrics = {name: value / (end - begin) for name, value in new.items()}
+        yield Tick(position, metrics, row, done or end == iterations, pace, compile_seconds)
+        if done:
+            return
+
+
+def _over_seeds(one: Callable, per_seed: tuple[bool, ...], seeds: int, inputs: tuple, *batched: PyTree) -> PyTree:
+    """Map over the seeds. A single seed goes without: under vmap, both sides of each branch would be computed."""
+    axes = tuple(0 if each else None for each in per_seed)
+    if seeds > 1:
+        return jax.vmap(one, in_axes=(axes, *[0] * len(batched)), axis_size=seeds)(inputs, *batched)
+    alone = tuple(_first(x) if each else x for x, each in zip(inputs, per_seed, strict=True))
+    return jax.tree.map(lambda x: jnp.asarray(x)[None], one(alone, *map(_first, batched)))
+
+
+def _first(tree: PyTree) -> PyTree:
+    return jax.tree.map(lambda x: x[0], tree)
+
+
+def _init(build: Builder, per_seed: tuple[bool, ...], seeds: int, inputs: tuple, keys: Keys) -> PyTree:
+    return _over_seeds(lambda inputs, key: build(*inputs).init(key), per_seed, seeds, inputs, keys)
+
+
+def _finish(build: Builder, per_seed: tuple[bool, ...], seeds: int, inputs: tuple, state: PyTree) -> PyTree:
+    return _over_seeds(lambda inputs, state: build(*inputs).finish(state), per_seed, seeds, inputs, state)
+
+
+def _run_piece(
+    build: Builder,
+    per_seed: tuple[bool, ...],
+    seeds: int,
+    inputs: tuple,
+    state: PyTree,
+    keys: Keys,
+    start: Int[Array, ""],
+    stop: Int[Array, ""],
+) -> tuple[PyTree, dict[str, Array], dict[str, Array]]:
+    """Iterations ``start`` to ``stop``, with the sums of their metrics and the last of them."""
+
+    def one(inputs: tuple, keys: Keys, state: PyTree) -> tuple:
+        step = jax.jit(build(*inputs).step)  # so that it is traced once, here for the shapes of its metrics
+        shapes = jax.eval_shape(step, state, keys[0])[1]
+        zeros = {name: jnp.zeros((), jnp.float32) for name in shapes}
+
+        def body(i: Array, carry: tuple) -> tuple:
+            state, sums, _ = carry
+            state, metrics = step(state, keys[i])
+            metrics = {name: jnp.asarray(value, jnp.float32) for name, value in metrics.items()}
+            return state, {name: sums[name] + metrics[name] for name in sums}, metrics
+
+        return jax.lax.fori_loop(start, stop, body, (state, zeros, zeros))
+
+    return _over_seeds(one, per_seed, seeds, inputs, keys, state)
+
+
+def prepare(works: Sequence[Work], num_seeds: int) -> threading.Thread:
+    """Begin to compile, in the background, what will be needed later: while one stage runs, the next one is compiled.
+
+    The inputs may be shapes. Nothing depends on how far this gets; whoever comes first compiles, and the other waits.
+    """
+
+    def compile_all() -> None:
+        for work in works:
+            inputs, facts = as_arrays(work.inputs), outline(work, num_seeds)
+            static = (work.build, work.per_seed, num_seeds)
+            keys = jax.eval_shape(lambda n=facts.iterations: jax.random.split(jax.random.key(0), (num_seeds, n)))
+            executable(_run_piece, static, inputs, facts.state, keys, np.int32(0), np.int32(0), donate=STATE)
+            executable(_init, static, inputs, jax.eval_shape(lambda keys: keys[:, 0], keys))
+            executable(_finish, static, inputs, facts.state)
+
+    def quietly() -> None:
+        with contextlib.suppress(Exception):  # whoever needs it will meet the same error, and can say so
+            compile_all()
+
+    thread = threading.Thread(target=quietly, daemon=True)
+    thread.start()
+    return thread

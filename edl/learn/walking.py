@@ -1,0 +1,214 @@
+"""Walking distance, estimated from experience: the length of the shortest way along roads that were walked.
+
+The paper blames its deceptive rewards on the Gaussian q(s|z) in Euclidean distance, "which does not consider the actual
+connectivity within the MDP". Here the distance is measured along moves that an explorer made. Nothing is read off walls.
+
+What must not happen is a shortcut: walls are thin, agents rest against both sides of them, and a single false road through
+one spoils all distances. So nothing is ever taken for connected because it is near.
+
+* In the plane, two moves are connected if and only if they *cross*. Landmarks are pieces of moves, and a road between two
+  of them is a move that crosses both.
+* In more dimensions moves do not cross. There a `Chart` supplies roads between landmarks with room around them.
+* A state is not located by the nearest landmark either, which may be behind a wall. An episode is *followed*: it begins at
+  a landmark where explored episodes began, and from each landmark it can only get to others that are a short walk away.
+
+Lengths are in typical moves (`edl.chart.unit_of`) until the last line of `Walking.along`.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from edl import chart as charts
+from edl.artifacts import Experience
+from edl.chart import Chart
+from edl.config import config
+from edl.learn.distance import Distance
+from edl.types import Key, Scalar
+
+BATCH = 50
+"""Episodes taken in at a time."""
+CANDIDATES = 16384
+"""Moves out of which landmarks are chosen."""
+HALF = 0.25
+"""A landmark is a piece of a move that reaches this far from its middle, on both sides."""
+CLOSE = 1.0
+"""Within this walk of the goal's landmark, distance is straight."""
+OVERLAP = 0.8
+"""Landmarks within this distance may carry a state's way on."""
+
+
+@config
+class WalkingConfig:
+    """Lengths are in typical moves."""
+
+    landmarks: int = 1024
+    """Landmarks at most. Memory grows with the square, building time with the cube."""
+    spacing: float = 0.3
+    """Least distance between landmarks."""
+    neighbours: int = 96
+    """Landmarks to which one step may lead."""
+    episodes: int = 2000
+    """Explored episodes used at most."""
+
+
+class Walking(Distance):
+    """d(s, g) along roads. ``walks`` are the shortest ways between landmarks; ``known`` says which landmarks count."""
+
+    unit: Float[Array, " s"]
+    landmarks: Float[Array, "m s"]
+    known: Bool[Array, " m"]
+    begins: Bool[Array, " m"]
+    walks: Float[Array, "m m"]
+    neighbours: Int[Array, "m n"]
+
+    def along(self, path: Float[Array, "t1 s"], goal: Float[Array, " s"]) -> Float[Array, " t1"]:
+        """Follow an episode from landmark to landmark, and measure the way that is left at each state."""
+        states, goal = path / self.unit, goal / self.unit
+        home = self.nearest(goal, self.known)
+        left = self.walks[home] + jnp.linalg.norm(goal - self.landmarks[home])
+
+        def follow(node: Int[Array, ""], state: Float[Array, " s"]) -> tuple[Int[Array, ""], Scalar]:
+            near = self.neighbours[node]
+            gap = jnp.linalg.norm(self.landmarks[near] - state, axis=1)
+            gap = jnp.where(self.walks[node, near] < jnp.inf, gap, jnp.inf)
+            node = near[jnp.argmin(gap)]
+            ways = jnp.where(gap <= jnp.maximum(OVERLAP, jnp.min(gap)), gap + left[near], jnp.inf)
+            straight = jnp.linalg.norm(state - goal)
+            walked = jnp.maximum(jnp.min(ways), straight)
+            return node, jnp.where(self.walks[home, node] <= CLOSE, straight, walked)
+
+        _, distances = jax.lax.scan(follow, self.begin(states[0]), states)
+        return distances * jnp.exp(jnp.mean(jnp.log(self.unit)))
+
+    def nearest(self, state: Float[Array, " s"], among: Bool[Array, " m"]) -> Int[Array, ""]:
+        """The nearest of some landmarks."""
+        gaps = jnp.sum((self.landmarks - state) ** 2, axis=1)
+        return jnp.argmin(jnp.where(among, gaps, jnp.inf))
+
+    def begin(self, state: Float[Array, " s"]) -> Int[Array, ""]:
+        """Where an episode begins: at a landmark that explored episodes began at, if there is one about."""
+        usual, any_ = self.nearest(state, self.begins), self.nearest(state, self.known)
+        about = jnp.linalg.norm(self.landmarks[usual] - state) <= 2 * CLOSE
+        return jnp.where(about & jnp.any(self.begins), usual, any_)
+
+
+def walking_distance(key: Key, experience: Experience, config: WalkingConfig) -> Walking:
+    """Landmarks, roads, and the shortest ways along them."""
+    choose_key, landmark_key = jax.random.split(key)
+    paths, valid = some_episodes(choose_key, experience, config.episodes)
+    unit = charts.unit_of(paths)
+    paths = paths / unit
+    planar = paths.shape[-1] == 2
+    survey = survey_by_crossing if planar else survey_by_chart
+    landmarks, used, roads, begins = survey(landmark_key, paths, valid, config)
+    walks = shortest(roads)
+    hub = jnp.argmax(jnp.sum(jnp.isfinite(walks) & used, axis=1))
+    known = jnp.isfinite(walks[hub]) & used
+    walks = jnp.where(known[:, None] & known, walks, jnp.inf)
+    _, neighbours = jax.lax.top_k(-walks, min(config.neighbours, config.landmarks))
+    return Walking(unit, landmarks, known, begins & known, walks, neighbours)
+
+
+Survey = tuple[Float[Array, "m s"], Bool[Array, " m"], Float[Array, "m m"], Bool[Array, " m"]]
+"""Landmarks, which of them are in use, lengths of the roads between them, and where episodes began."""
+
+
+def survey_by_crossing(
+    key: Key, paths: Float[Array, "e t1 2"], valid: Bool[Array, "e t"], config: WalkingConfig
+) -> Survey:
+    """Landmarks are pieces of moves; a move that crosses two of them is a road."""
+    starts, ends = paths[:, :-1].reshape(-1, 2), paths[:, 1:].reshape(-1, 2)
+    length = jnp.linalg.norm(ends - starts, axis=1) * valid.reshape(-1)
+    picks = jax.random.permutation(key, starts.shape[0])[:CANDIDATES]
+    middles = 0.5 * (starts + ends)[picks]
+    chosen, used = spread_out(middles, length[picks] > HALF, config.landmarks, config.spacing)
+    rows = picks[chosen]
+    landmarks = middles[chosen]
+    share = jnp.minimum(0.5, HALF / jnp.maximum(length[rows], 1e-6))
+    pieces = (ends - starts)[rows] * share[:, None]
+
+    def count(traffic: Float[Array, "m m"], batch: tuple) -> tuple[Float[Array, "m m"], None]:
+        starts, ends, valid = batch
+        passes = crossings(starts, ends, landmarks, pieces) & valid[:, None] & used
+        passes = passes.astype(jnp.float32)
+        return traffic + passes.T @ passes, None
+
+    size = BATCH * valid.shape[1]
+    batches = jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), (starts, ends, valid.reshape(-1)))
+    traffic, _ = jax.lax.scan(count, jnp.zeros((config.landmarks, config.landmarks)), batches)
+    gaps = jnp.linalg.norm(landmarks[:, None] - landmarks, axis=-1)
+    first = crossings(paths[:, 0], paths[:, 1], landmarks, pieces) & valid[:, :1]
+    return landmarks, used, jnp.where(traffic >= 1, gaps, jnp.inf), jnp.any(first, axis=0)
+
+
+def survey_by_chart(
+    key: Key, paths: Float[Array, "e t1 s"], valid: Bool[Array, "e t"], config: WalkingConfig
+) -> Survey:
+    """Landmarks are states that moves passed through in all directions; a move that passes by two of them is a road."""
+    chart = charts.blank_chart(jnp.ones(paths.shape[-1]), config.landmarks, config.spacing)
+    batches = jax.tree.map(lambda x: x.reshape(-1, BATCH, *x.shape[1:]), (paths, valid))
+
+    def place(chart: Chart, batch: tuple) -> tuple[Chart, None]:
+        paths, valid = batch
+        ends = paths[:, 1:].reshape(-1, paths.shape[-1])
+        return charts.make_room(charts.add_landmarks(chart, ends, valid.reshape(-1))), None
+
+    chart, _ = jax.lax.scan(place, chart, batches)
+    chart, _ = jax.lax.scan(lambda chart, batch: (charts.weigh(chart, *batch), None), chart, batches)
+    passable = chart.passable()
+    lengths = jnp.sqrt(jnp.maximum(chart.gaps(chart.landmarks), 0.0))
+    roads = jnp.where((chart.traffic >= 1) & passable[:, None] & passable, lengths, jnp.inf)
+    passes, _, _ = charts.incidence(chart, paths[:, 0], paths[:, 1])
+    return chart.landmarks, passable, roads, jnp.sum(passes * valid[:, :1], axis=0) > 0
+
+
+def some_episodes(key: Key, experience: Experience, most: int) -> tuple[Float[Array, "e t1 s"], Bool[Array, "e t"]]:
+    """At most so many episodes, a multiple of the batch, at random; and which of their moves are real."""
+    total = experience.paths.shape[0]
+    count = max(min(total, most) // BATCH, 1) * BATCH
+    chosen = jax.random.permutation(key, jnp.arange(max(total, count)) % total)[:count]
+    paths, lengths = experience.paths[chosen], experience.lengths[chosen]
+    return paths, jnp.arange(paths.shape[1] - 1) < lengths[:, None]
+
+
+def spread_out(
+    points: Float[Array, "n s"], fit: Bool[Array, " n"], count: int, spacing: float | Scalar
+) -> tuple[Int[Array, " m"], Bool[Array, " m"]]:
+    """Farthest-point sampling: ``count`` of the ``fit`` points, and which of those are at least ``spacing`` apart."""
+
+    def pick(gap: Float[Array, " n"], _: None) -> tuple[Float[Array, " n"], tuple]:
+        best = jnp.argmax(gap)
+        closer = jnp.minimum(gap, jnp.sum((points - points[best]) ** 2, axis=1))
+        return closer, (best, gap[best] > spacing**2)
+
+    _, (chosen, used) = jax.lax.scan(pick, jnp.where(fit, jnp.inf, -jnp.inf), length=count)
+    return chosen, used
+
+
+def crossings(
+    starts: Float[Array, "n 2"], ends: Float[Array, "n 2"], middles: Float[Array, "m 2"], pieces: Float[Array, "m 2"]
+) -> Bool[Array, "n m"]:
+    """Whether move n crosses the piece ``middles[m] -+ pieces[m]``: the two lines meet inside both."""
+
+    def cross(u: tuple[Array, Array], v: tuple[Array, Array]) -> Float[Array, "n m"]:
+        return u[0] * v[1] - u[1] * v[0]
+
+    move = (ends - starts)[:, 0, None], (ends - starts)[:, 1, None]
+    piece = pieces[:, 0], pieces[:, 1]
+    between = middles[:, 0] - starts[:, 0, None], middles[:, 1] - starts[:, 1, None]
+    turn = cross(move, piece)
+    sign = jnp.sign(turn)
+    on_move, on_piece = cross(between, piece) * sign, cross(between, move) * sign
+    size = jnp.abs(turn)
+    return (size > 1e-9) & (on_move >= 0) & (on_move <= size) & (jnp.abs(on_piece) <= size)
+
+
+def shortest(roads: Float[Array, "m m"]) -> Float[Array, "m m"]:
+    """Floyd-Warshall."""
+    size = roads.shape[0]
+
+    def relax(k: Int[Array, ""], walks: Float[Array, "m m"]) -> Float[Array, "m m"]:
+        return jnp.minimum(walks, walks[:, k, None] + walks[None, k])
+
+    return jax.lax.fori_loop(0, size, relax, jnp.where(jnp.eye(size, dtype=bool), 0.0, roads))

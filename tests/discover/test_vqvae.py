@@ -1,0 +1,187 @@
+"""The VQ-VAE: its loss by hand, every code in use on every seed, dead codes revived, an early stop that stays put."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from edl.artifacts import States
+from edl.discover.goals import goal_report
+from edl.discover.kmeans import centroids_of, quantisation_error
+from edl.discover.vqvae import METRICS, VQVAE, VQVAEConfig, loss, vqvae
+from edl.envs.maze import maze
+from edl.nets.mlp import MLP
+from edl.program import execute, keys_of
+
+SEEDS = 10
+TUNED = VQVAEConfig(gradient_steps=400)
+"""The default, and a little less of its patience: seeds stop after 200 to 350 steps."""
+
+
+def linear(weight, bias):
+    return MLP([jnp.asarray(weight)], [jnp.asarray(bias)])
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    """z_e = 2 x, D(z) = z + 1, codes at 0 and 5."""
+    return VQVAE(linear([[2.0]], [0.0]), linear([[1.0]], [1.0]), jnp.array([[0.0], [5.0]]))
+
+
+def test_loss_by_hand(tiny):
+    # x = 1: z_e = 2, e = 0, D(e) = 1, so 0 + 4 + 0.25 * 4. x = 2: z_e = 4, e = 5, D(e) = 6, so 16 + 1 + 0.25.
+    x, everyone = jnp.array([[1.0], [2.0]]), jnp.ones(2, bool)
+    value, _ = loss(tiny, x, everyone, jnp.float32(1.0), jnp.float32(0.25))
+    np.testing.assert_allclose(value, (5.0 + 17.25) / 2)
+
+
+def test_loss_of_rows_that_are_not_quantised_by_hand(tiny):
+    # Decoded from z_e: D(2) = 3, so (1 - 3)^2, and D(4) = 5, so (2 - 5)^2.
+    x, nobody = jnp.array([[1.0], [2.0]]), jnp.zeros(2, bool)
+    np.testing.assert_allclose(loss(tiny, x, nobody, jnp.float32(0.0), jnp.float32(0.25))[0], (4.0 + 9.0) / 2)
+    mixed = loss(tiny, x, jnp.array([True, False]), jnp.float32(0.0), jnp.float32(0.25))[0]
+    np.testing.assert_allclose(mixed, (0.0 + 9.0) / 2)
+
+
+def test_gradient_passes_the_codebook_straight_through(tiny):
+    x, everyone = jnp.array([[2.0]]), jnp.ones(1, bool)
+    grads = jax.grad(lambda model: loss(model, x, everyone, jnp.float32(1.0), jnp.float32(0.25))[0])(tiny)
+    # Of ||2 - D(z)||^2 at z = 5 by z: 8; of beta (z_e - 5)^2 at z_e = 4: -0.5; and d z_e / d weight = x.
+    np.testing.assert_allclose(grads.encoder.weights[0], [[(8.0 - 0.5) * 2.0]], rtol=1e-6)
+    np.testing.assert_allclose(grads.codes, [[0.0], [2.0 * (5.0 - 4.0)]], rtol=1e-6)
+
+
+def discover(config, states, key):
+    return execute(vqvae(states, config), key)
+
+
+def oracle(layout, num_samples=4096):
+    """The states of every seed."""
+    world, keys = maze(layout), jax.random.split(jax.random.key(0), SEEDS)
+    return jax.jit(jax.vmap(lambda key: States(world.sample_states(key, num_samples))))(keys)
+
+
+@pytest.fixture(scope="module", params=["square", "bottleneck"])
+def discovered(request):
+    """Ten seeds of the default recipe, as one program."""
+    states, keys = oracle(request.param), jax.random.split(jax.random.key(1), SEEDS)
+    skills, metrics = jax.jit(jax.vmap(discover, in_axes=(None, 0, 0)))(TUNED, states, keys)
+    return states, keys, skills, metrics
+
+
+def test_every_code_is_used_on_every_seed(discovered):
+    _, _, skills, metrics = discovered
+    assert np.all(metrics["codes_used"][:, -1] == 10)
+    assert np.all(skills.usage > 0.03)
+    np.testing.assert_allclose(np.sum(skills.usage, axis=-1), 1.0, rtol=1e-4)
+    assert np.all(metrics["perplexity"][:, -1] > 9.0)
+
+
+def test_goals_are_as_well_spread_as_those_of_kmeans(discovered):
+    states, keys, skills, _ = discovered
+
+    def ratio(samples, normaliser, decoded, key):
+        x = jax.vmap(normaliser)(samples)
+        ideal = quantisation_error(x, centroids_of(key, x, 10, restarts=5, steps=30))
+        return quantisation_error(x, jax.vmap(normaliser)(decoded)) / ideal
+
+    ratios = jax.jit(jax.vmap(ratio))(states.samples, skills.normaliser, skills.decoded, keys)
+    assert np.all(ratios < 1.1)
+    assert np.mean(ratios) < 1.05
+
+
+def test_blends_of_codes_decode_to_blends_of_goals(discovered):
+    skills = discovered[2]
+    i, j = np.triu_indices(10, 1)
+
+    def error(skills):
+        middle = jax.vmap(skills.decode)((skills.codes[i] + skills.codes[j]) / 2)
+        return jnp.linalg.norm(middle - (skills.decoded[i] + skills.decoded[j]) / 2, axis=-1) / jnp.linalg.norm(
+            skills.normaliser.scale
+        )
+
+    assert np.mean(jax.vmap(error)(skills)) < 0.15
+
+
+def test_it_stops_early_and_then_stays_put(discovered):
+    metrics = discovered[3]
+    iterations = vqvae(States(jnp.zeros((1, 2))), TUNED).iterations
+    stop = np.argmax(metrics["done"], axis=-1)
+    assert np.all(metrics["done"].sum(axis=-1) == iterations - stop)  # once done, always done
+    assert np.mean(metrics["done"][:, -1]) > 0.5
+    for seed, at in enumerate(stop):
+        assert at == 0 or np.all(metrics["loss"][seed, at:] == metrics["loss"][seed, at])
+
+
+def test_a_seed_alone_equals_that_seed_among_many(discovered):
+    states, keys, together, metrics = discovered
+    alone, alone_metrics = jax.jit(discover)(TUNED, States(states.samples[3]), keys[3])
+    np.testing.assert_allclose(alone.decoded, together.decoded[3], atol=0.02)
+    np.testing.assert_allclose(alone_metrics["loss"], metrics["loss"][3], rtol=0.02)
+
+
+def test_snapped_goals_are_states_and_the_report_says_what_moved(discovered):
+    states, _, skills, _ = discovered
+    report = jax.jit(jax.vmap(goal_report))(skills, states)
+    assert np.all(report["codes_used"] == 10)
+    assert np.all(report["goal_offset"] < 0.6)
+    for samples, goals in zip(np.asarray(states.samples), np.asarray(skills.goals), strict=True):
+        assert (goals[:, None] == samples).all(axis=-1).any(axis=-1).all()
+
+
+@pytest.fixture(scope="module")
+def room():
+    return States(jax.random.uniform(jax.random.key(5), (1024, 2), maxval=4.0))
+
+
+@pytest.mark.parametrize(("revive", "used"), [(False, 1), (True, 8)])
+def test_dead_codes_are_revived(room, revive, used):
+    config = dataclasses.replace(
+        VQVAEConfig.paper(), num_skills=8, revive_codes=revive, gradient_steps=600, learning_rate=1e-3
+    )
+    program = vqvae(room, config)
+    first, rest = keys_of(jax.random.key(0), program.iterations)
+    state = program.init(first)
+    model = state.trained.params
+    far = VQVAE(model.encoder, model.decoder, model.codes.at[1:].add(1000.0))
+    state = state._replace(trained=state.trained._replace(params=far))
+    state, metrics = jax.jit(lambda state: jax.lax.scan(program.step, state, rest))(state)
+    assert metrics["codes_used"][-1] == used
+    assert (metrics["revived"][0] > 0) == revive
+    assert np.sum(program.finish(state).usage > 0.01) == used
+
+
+def test_paper_is_the_paper():
+    config = VQVAEConfig.paper()
+    assert (config.code_size, config.hidden_size, config.hidden_layers) == (16, 128, 2)
+    assert (config.batch_size, config.num_samples, config.gradient_steps) == (256, 4096, 50_000)
+    assert (config.learning_rate, config.commitment, config.quantised_share) == (2e-4, 0.25, 1.0)
+    state = vqvae(States(jnp.ones((5000, 3))), config).init(jax.random.key(0))
+    assert state.x.shape == (4096, 3)
+    assert [w.shape for w in state.trained.params.encoder.weights] == [(3, 128), (128, 128), (128, 16)]
+    assert 0.09 < np.abs(state.trained.params.codes).max() <= 0.1
+
+
+def test_metrics_have_the_same_names_at_every_step(room):
+    program = vqvae(room, VQVAEConfig())
+    state = jax.eval_shape(program.init, jax.random.key(0))
+    after, metrics = jax.eval_shape(program.step, state, jax.random.key(0))
+    assert set(metrics) == set(METRICS)
+    assert all(value.shape == () and value.dtype == jnp.float32 for value in metrics.values())
+    assert jax.tree.structure(after) == jax.tree.structure(state)
+
+
+def test_one_trace_for_two_learning_rates(room):
+    traces = 0
+
+    def run(config, key):
+        nonlocal traces
+        traces += 1
+        return discover(config, room, key)[1]["loss"]
+
+    run = jax.jit(run)
+    for rate in (1e-3, 1e-4):
+        run.trace(VQVAEConfig(learning_rate=rate), jax.random.key(0))
+    assert traces == 1

@@ -1,0 +1,88 @@
+"""An episode is what the world and the actor make of each other, step by step."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from edl.envs.gridworld import chain, gridworld
+from edl.envs.maze import maze
+from edl.envs.rollout import Skill, rollout, rollout_with_memory
+
+KEY = jax.random.key(0)
+SKILL = Skill(jnp.array([1.0]), jnp.int32(3), jnp.array([9.0, 9.0]))
+RIGHT, UP = 1, 2
+
+
+def always(action):
+    return lambda key, observation, code: (jnp.int32(action), jnp.zeros(()))
+
+
+def test_records_what_was_seen_done_and_reached():
+    episode = rollout(KEY, chain(4, 3, terminates=False), always(RIGHT), SKILL)
+    np.testing.assert_array_equal(episode.observations[:, 0], [0, 1, 2, 3])
+    np.testing.assert_array_equal(episode.features, episode.observations)
+    np.testing.assert_array_equal(episode.actions, [RIGHT] * 3)
+    np.testing.assert_array_equal(episode.truncated, [False, False, True])
+    assert not episode.terminated.any()
+    assert episode.valid.all()
+    assert episode.length == 3
+    np.testing.assert_array_equal(episode.last, [3, 0])
+    assert episode.skill is SKILL
+
+
+def test_what_follows_a_termination_is_not_valid():
+    episode = rollout(KEY, chain(3, 6, terminates=True), always(RIGHT), SKILL)
+    np.testing.assert_array_equal(episode.valid, [True, True, False, False, False, False])
+    assert episode.terminated[1]
+    assert episode.length == 2
+    np.testing.assert_array_equal(episode.last, [2, 0])
+
+
+def test_the_actor_sees_the_observation_and_the_code():
+    def act(key, observation, code):
+        return jnp.where(observation[0] < code[0], RIGHT, UP), observation[0] * 10
+
+    episode = rollout(KEY, gridworld(7, 7, 4), act, SKILL)
+    np.testing.assert_array_equal(episode.actions, [RIGHT, UP, UP, UP])
+    np.testing.assert_array_equal(episode.last, [1, 3])
+    np.testing.assert_array_equal(episode.extras, [0, 10, 10, 10])
+
+
+def test_memory_is_made_from_the_first_observation_and_carried():
+    def act(key, observation, count):
+        return jnp.int32(RIGHT), count, count + 1
+
+    episode = rollout_with_memory(KEY, gridworld(9, 9, 4), act, SKILL, lambda observation: observation[0] + 5)
+    np.testing.assert_array_equal(episode.extras, [5, 6, 7, 8])
+
+
+def test_each_step_has_a_key_of_its_own():
+    def act(key, observation, code):
+        return jnp.int32(0), jax.random.uniform(key)
+
+    assert len(np.unique(rollout(KEY, gridworld(3, 3, 20), act, SKILL).extras)) == 20
+
+
+def test_episodes_with_one_start_key_start_together_and_go_apart():
+    env = maze("square", horizon=3)
+
+    def act(key, observation, code):
+        return jax.random.uniform(key, (2,), minval=-0.9, maxval=0.9), jnp.zeros(())
+
+    def play(key, start_key):
+        return rollout(key, env, act, SKILL, start_key=start_key).features
+
+    one, other = jax.random.split(KEY)
+    first, second, elsewhere, alone = play(one, KEY), play(other, KEY), play(one, other), jax.jit(play)(one, KEY)
+    np.testing.assert_array_equal(first[0], second[0])
+    assert not np.allclose(first[1:], second[1:])
+    assert not np.allclose(first[0], elsewhere[0])
+    np.testing.assert_allclose(alone, first, rtol=1e-6)
+
+
+def test_a_batch_of_episodes_is_a_vmap():
+    env = chain(3, 5, terminates=True)
+    actions = jnp.array([0, RIGHT])
+    batch = jax.vmap(lambda action: rollout(KEY, env, lambda *_: (action, jnp.zeros(())), SKILL))(actions)
+    np.testing.assert_array_equal(jax.vmap(lambda e: e.length)(batch), [5, 2])
+    np.testing.assert_array_equal(jax.vmap(lambda e: e.last)(batch)[:, 0], [0, 2])

@@ -1,0 +1,94 @@
+"""A run from Python: what it hands over, what it keeps, and what it can do without."""
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import edl
+from edl.artifacts import States
+from edl.config import ConfigError
+from edl.discover.kmeans import KMeansConfig
+from edl.experiments import stages
+from edl.experiments.presets import complete
+from edl.experiments.settings import RunConfig
+from edl.explore.random_walk import RandomWalkConfig
+from edl.explore.region import Region
+from edl.learn import LearnConfig
+
+MAZE = "+-+-+-+\n|S    |\n+-+-+-+\n"
+WALK = RandomWalkConfig(iterations=4, rollouts=8, num_samples=256)  # as in test_cli.py, so that it is compiled once
+
+
+def right(state):
+    return state[0] > 0.5
+
+
+@pytest.fixture
+def maze(tmp_path):
+    path = tmp_path / "hall.txt"
+    path.write_text(MAZE)
+    return path
+
+
+def test_a_run_can_be_loaded_after_its_inputs_are_gone(tmp_path, maze):
+    data, out = tmp_path / "states.npy", tmp_path / "run"
+    states = np.random.default_rng(0).uniform([-0.5, -0.5], [2.5, 0.5], (90, 2)).astype(np.float32)
+    np.save(data, states)
+    settings = {"explore": f"dataset:{data}", "discover": "kmeans", "num_skills": 2, "num_seeds": 2, "region": right}
+    run = edl.run(str(maze), out=out, until="discover", **settings)
+    data.unlink()
+    maze.unlink()
+    loaded = edl.load(out)
+    kept = states[states[:, 0] > 0.5]
+    for each in (run, loaded):
+        np.testing.assert_array_equal(each.states.samples, [kept, kept])
+        assert each.skills.goals.shape == (2, 2, 2)
+        assert each.policy is None
+        assert each.layout.name == "hall"
+    assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), run.skills, loaded.skills))
+    assert [seed["data_coverage"] for seed in loaded.metrics["per_seed"]] == [None, None]
+    assert json.loads((out / "config.json").read_text())["region"] == "function right"
+    with pytest.raises(ConfigError, match="from Python"):
+        edl.run(str(maze), out=out, resume=True, maze=MAZE, **{**settings, "region": "function right"})
+
+
+def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = edl.run("square", until="explore", explore="random_walk", explorer=WALK, discover="kmeans", num_skills=3)
+    assert run.states.experience.lengths.shape == (1, 32)
+    assert 0 < run.metrics["aggregate"]["data_coverage"]["mean"] <= 1
+    assert run.metrics["steps"] == {"explore": 1600}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_region_that_was_never_reached_is_refused():
+    samples = np.zeros((1, 5, 2), np.float32)
+    samples[0, 3, 0] = 2.0
+    config = RunConfig(explore="random_walk", region=Region("x<1"))
+    stages.check_explored(dataclasses.replace(config, region=None), States(jax.numpy.asarray(samples)))
+    with pytest.raises(ConfigError, match="seed 0 of explore=random_walk never came into the region x<1"):
+        stages.check_explored(config, States(jax.numpy.asarray(samples)))
+
+
+def test_only_states_without_experience_need_a_scout():
+    walking, straight = LearnConfig(distance="walking"), LearnConfig(distance="euclidean")
+    for explore in ("oracle", "dataset:states.npz"):
+        assert complete(RunConfig(explore=explore, learner=walking)).scout is not None
+        assert complete(RunConfig(explore=explore, learner=straight)).scout is None
+    assert complete(RunConfig(explore="random_walk", learner=walking)).scout is None
+
+
+def test_a_method_knows_the_number_of_skills_and_the_region():
+    config = complete(RunConfig(explore="random_walk", discover="kmeans", num_skills=4, region=right))
+    assert (config.discoverer.num_skills, config.explorer.region) == (4, right)
+    assert isinstance(config.discoverer, KMeansConfig)
+
+
+def test_a_seed_has_the_same_keys_in_any_company():
+    alone = stages.keys(RunConfig(seed=5), "learn")
+    among = stages.keys(RunConfig(seed=3, num_seeds=4), "learn")
+    assert bool((alone[0] == among[2]).all())
+    assert not bool((alone[0] == stages.keys(RunConfig(seed=5), "explore")[0]).all())

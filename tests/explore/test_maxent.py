@@ -1,0 +1,93 @@
+"""MaxEnt: the reward is the gradient of entropy, frozen within a round, and each round trains a fresh policy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import gaussian_kde
+
+from edl.config import ConfigError
+from edl.envs.gridworld import gridworld
+from edl.explore.maxent import MaxEntConfig, joins, maxent, novelty
+from edl.program import keys_of
+
+CONFIG = MaxEntConfig(iterations=9, rollouts=6, rounds=3, particles=40, num_samples=64)
+ENV = gridworld(7, 7, 12)
+MEMBERS = [0, 2, 5, 8]
+"""Iterations whose policies are in the mixture."""
+
+
+@pytest.fixture(scope="module")
+def course():
+    """The states after each iteration, and what came of them."""
+    program = maxent(ENV, CONFIG)
+    first, rest = keys_of(jax.random.key(0), CONFIG.iterations)
+    step, state, states = jax.jit(program.step), jax.jit(program.init)(first), []
+    for key in rest:
+        state, metrics = step(state, key)
+        states.append((state, metrics))
+    return states, jax.jit(program.finish)(state)
+
+
+def test_reward_by_hand():
+    generator = np.random.default_rng(0)
+    samples = generator.normal(size=(2, 40, 2)) * [3.0, 0.2] + [1.0, 5.0]
+    queries = np.concatenate([samples[0], [[1e3, 1e3]]])
+    spread = samples[0].std(axis=0)  # the second member is not there yet
+    density = gaussian_kde((samples[0] / spread).T).pdf((queries / spread).T)
+    raw = -np.log(density + 1e-3)
+
+    @jax.jit
+    def found(states, queries):
+        return jax.vmap(novelty(jax.random.key(0), states, jnp.array([[1.0], [0.0]]) * jnp.ones((2, 40)), CONFIG))(
+            queries
+        )
+
+    rewards = found(*(jnp.asarray(x, jnp.float32) for x in (samples, queries)))
+    usual = raw[:-1].mean()
+    np.testing.assert_allclose(rewards, (raw - usual) / (-np.log(1e-3) - usual), rtol=1e-2, atol=1e-3)
+    assert np.mean(rewards[:-1]) == pytest.approx(0, abs=1e-4)
+    assert rewards[-1] == pytest.approx(1, abs=1e-4)
+
+
+def test_members_are_the_untrained_policy_and_the_last_of_each_round(course):
+    states, _ = course
+    assert [i for i in range(9) if joins(jnp.int32(i), CONFIG)] == MEMBERS
+    assert [int(metrics["members"]) for _, metrics in states] == [1, 1, 2, 2, 2, 3, 3, 3, 4]
+    mixture, experience = states[-1][0].objective.learned, states[-1][0].objective.experience
+    assert (np.asarray(mixture.weights) == 1).all()
+    for member, iteration in enumerate(MEMBERS):
+        played = np.asarray(experience.paths[6 * iteration : 6 * iteration + 6, 1:]).reshape(-1, 2)
+        assert {tuple(row) for row in np.asarray(mixture.states[member])} <= {tuple(row) for row in played}
+
+
+def test_the_reward_is_frozen_within_a_round(course):
+    states, _ = course
+    rewards = [float(state.objective.learned.novelty(jnp.array([2.0, 1.0]))) for state, _ in states]
+    changed = [i for i in range(1, 9) if rewards[i] != rewards[i - 1]]
+    assert changed == MEMBERS[1:]
+
+
+def test_a_round_starts_with_a_fresh_policy(course):
+    states, _ = course
+    last_layers = [float(jnp.max(jnp.abs(state.agent.params.actor.biases[-1]))) for state, _ in states]
+    assert [i for i in range(9) if last_layers[i] == 0] == MEMBERS
+    returns = [float(metrics["return"]) for _, metrics in states]
+    assert returns[0] == 0
+    assert all(np.isfinite(returns))
+
+
+def test_p_of_s_is_the_mixture(course):
+    _, explored = course
+    paths = np.asarray(explored.experience.paths)
+    assert explored.samples.shape == (64, 2)
+    assert paths.shape == (54, 13, 2)
+    assert (np.asarray(explored.experience.lengths) == 12).all()
+    rows = np.concatenate([paths[6 * i : 6 * i + 6].reshape(-1, 2) for i in MEMBERS])
+    assert {tuple(row) for row in np.asarray(explored.samples)} <= {tuple(row) for row in rows}
+    assert len(np.unique(paths.reshape(-1, 2), axis=0)) > 25
+
+
+def test_too_many_rounds_are_refused():
+    with pytest.raises(ConfigError, match="rounds=20 in iterations=9"):
+        maxent(ENV, MaxEntConfig(iterations=9, rounds=20))

@@ -1,0 +1,71 @@
+"""What stage 3 pays, by hand."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from edl.learn.distance import Distance, Euclidean
+from edl.learn.reward import REWARDS, reward
+from tests.learn.episodes import episode
+
+PATH = [[0.0, 0.0], [0.0, 4.0], [3.0, 4.0], [3.0, 4.1]]
+GOAL = [3.0, 4.0]
+DISTANCES = np.array([5.0, 3.0, 0.0, 0.1])
+
+
+class Doubled(Distance):
+    """Another distance than the straight one."""
+
+    def along(self, path, goal):
+        """Twice as far."""
+        return 2 * Euclidean().along(path, goal)
+
+
+def test_euclidean_distance_of_every_state_of_a_path():
+    distances = Euclidean().along(jnp.array(PATH), jnp.array(GOAL))
+    np.testing.assert_allclose(distances, DISTANCES, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("log_likelihood", [-4.5, 0.0, -0.005]),
+        ("shipped", [-3.0, 1.0, 0.9]),
+        ("progress", [2.0, 3.0, -0.1]),
+    ],
+)
+def test_rewards_by_hand(name, expected):
+    np.testing.assert_allclose(reward(name, Euclidean(), 0.15, episode(PATH, GOAL)), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("log_likelihood", [-18.0, 0.0, -0.02]),
+        ("shipped", [-6.0, 1.0, -0.2]),
+        ("progress", [4.0, 6.0, -0.2]),
+    ],
+)
+def test_any_distance_will_do(name, expected):
+    np.testing.assert_allclose(reward(name, Doubled(), 0.15, episode(PATH, GOAL)), expected, atol=1e-5)
+
+
+def test_the_bonus_of_the_shipped_reward_is_paid_within_the_radius():
+    path = [[0.0, 0.0], [0.14, 0.0], [0.16, 0.0]]
+    paid = reward("shipped", Euclidean(), 0.15, episode(path, [0.0, 0.0]))
+    np.testing.assert_allclose(paid, [1 - 0.14, -0.16], atol=1e-5)
+
+
+def test_progress_adds_up_to_the_change_of_distance():
+    path = np.random.default_rng(0).normal(size=(30, 2))
+    total = jnp.sum(reward("progress", Euclidean(), 0.15, episode(path, GOAL)))
+    ends = np.linalg.norm(path[[0, -1]] - GOAL, axis=1)
+    assert total == pytest.approx(ends[0] - ends[1], abs=1e-4)
+
+
+def test_the_best_end_is_the_goal_whatever_the_reward():
+    ends = np.random.default_rng(1).normal(size=(50, 2))
+    ends[17] = GOAL
+    for name in REWARDS:
+        last = [float(reward(name, Euclidean(), 0.15, episode([[0.0, 0.0], end], GOAL))[-1]) for end in ends]
+        assert np.argmax(last) == 17

@@ -1,0 +1,316 @@
+"""PPO by hand, and in worlds whose values and best actions are known."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from edl.artifacts import SkillPolicy
+from edl.envs.gridworld import chain
+from edl.envs.maze import maze
+from edl.envs.rollout import Skill
+from edl.nets.descend import start
+from edl.nets.distributions import Categorical, for_space
+from edl.nets.mlp import MLP, mlp
+from edl.nets.normalise import Normaliser, running_moments
+from edl.objective import Objective, per_visit
+from edl.program import keys_of
+from edl.rl.ppo import (
+    Agent,
+    Batch,
+    PPOConfig,
+    PPOState,
+    fit,
+    flat_observations,
+    paper,
+    play,
+    ppo,
+    ppo_loss,
+    prepare,
+    standardise,
+)
+from tests.compiling import jit
+from tests.probes.worlds import GAMMA, PROBES
+
+TINY = PPOConfig(
+    iterations=30,
+    rollouts=32,
+    minibatches=4,
+    hidden=(16,),
+    gamma=GAMMA,
+    gae_lambda=0.95,
+    learning_rate=1e-2,
+    entropy_weight=0.0,
+)
+CODES = jnp.array([[1.0, 0.0], [0.0, 1.0]])
+CHAINS = [name for name in PROBES if name != "policy"]
+KEY = jax.random.key(0)
+
+
+def objective_of(reward, **changes):
+    """Pays ``reward(s)`` for any of two skills."""
+
+    def sample(key, state):
+        index = jax.random.randint(key, (), 0, 2)
+        return Skill(CODES[index], index)
+
+    return Objective(
+        init=lambda key: None,
+        sample=sample,
+        reward=per_visit(lambda state, s, skill: reward(s)),
+        update=lambda key, state, episodes: (state, {"episodes": jnp.float32(episodes.valid.shape[0])}),
+    )._replace(**changes)
+
+
+def train(env, objective, config, key):
+    program = ppo(env, objective, config, codes=CODES)
+    first, rest = keys_of(key, program.iterations)
+    state, metrics = jax.lax.scan(program.step, program.init(first), rest)
+    return state, program.finish(state), metrics
+
+
+@pytest.fixture(scope="module")
+def chains():
+    """PPO with running moments in every chain: one compiled program, for the worlds differ in their arrays alone."""
+    rewards = [PROBES[name].reward for name in CHAINS]
+    config = dataclasses.replace(TINY, normalise=True)
+
+    @jit
+    def go(env, index, key):
+        objective = objective_of(lambda s: jax.lax.switch(index, rewards, s))
+        return train(env, objective, config, key)
+
+    def run(name):
+        env = dataclasses.replace(PROBES[name].env, horizon=16)
+        return go(env, CHAINS.index(name), KEY)
+
+    return {name: run(name) for name in CHAINS}
+
+
+@pytest.fixture(scope="module")
+def one_step():
+    probe = PROBES["policy"]
+    return jit(lambda key: train(probe.env, objective_of(probe.reward), TINY, key))(KEY)
+
+
+def value(state, policy, observation, code):
+    return float(state.agent.params.critic(jnp.concatenate([policy.normaliser(observation), code]))[0])
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_finds_the_best_action_and_its_value(name, request):
+    probe = PROBES[name]
+    state, policy, _ = request.getfixturevalue("one_step") if name == "policy" else request.getfixturevalue("chains")[name]
+    first = jnp.zeros(probe.env.observation_size)
+    for code in CODES:
+        if probe.best_action is not None:
+            assert policy.mode(first, code) == pytest.approx(probe.best_action, abs=0.05)
+        assert value(state, policy, first, code) == pytest.approx(probe.value, abs=0.05)
+
+
+def test_metrics_are_those_of_the_learner_and_of_the_objective(one_step):
+    _, _, metrics = one_step
+    assert metrics.keys() == {"return", "policy_loss", "value_loss", "entropy", "clipped", "episodes"}
+    assert all(series.shape == (TINY.iterations,) for series in metrics.values())
+    assert jnp.mean(metrics["return"][-3:]) > -0.02 > -0.2 > metrics["return"][0]
+    assert metrics["value_loss"][-1] < 0.1 * metrics["value_loss"][0]
+
+
+def test_running_moments_are_those_of_the_valid_observations(chains):
+    state, policy, _ = chains["credit"]
+    played = TINY.iterations * TINY.rollouts * 16
+    assert 3 * TINY.iterations * TINY.rollouts <= state.moments.count < played  # episodes end after three steps or more
+    assert 0 < policy.normaliser.mean[0] < 3
+    np.testing.assert_array_equal(policy.normaliser.mean, state.moments.mean)
+    still, _, _ = chains["time_limit"]
+    assert still.moments.count == played
+    np.testing.assert_array_equal(still.moments.mean, 0.0)
+
+
+def test_without_running_moments_observations_are_left_alone(one_step):
+    state, policy, _ = one_step
+    assert state.moments.count == 0
+    np.testing.assert_array_equal(policy.normaliser.mean, 0.0)
+    np.testing.assert_array_equal(policy.normaliser.scale, 1.0)
+
+
+@pytest.fixture(scope="module")
+def families():
+    """Twelve episodes of six pairs of siblings in a maze, the policy that played them, and what is made of them."""
+    env = maze("square", horizon=6)
+    normaliser = Normaliser(jnp.array([0.3, -0.2]), jnp.array([2.0, 0.5]))
+    objective = objective_of(
+        lambda s: s[0],
+        siblings=2,
+        privileged=lambda state, episode: jnp.append(episode.rival, 7.0),
+        weight=lambda state, episode: (episode.skill.index == 0).astype(jnp.float32),
+    )
+    distribution = for_space(env.action_space)
+    agent = Agent(mlp(KEY, (4, 8, 4)), mlp(KEY, (7, 8, 1)))
+    state = PPOState(start(optax.sgd(1.0), agent), None, running_moments(2))
+
+    @jit
+    def go(key):
+        policy = SkillPolicy(agent.actor, normaliser, distribution, CODES)
+        episodes = play(key, env, objective, None, policy, 6)
+        batch, rewards = prepare(state, objective, episodes, normaliser, TINY)
+        params = jax.vmap(agent.actor)(batch.actor_inputs)
+        log_probs = jax.vmap(distribution.log_prob)(params, batch.actions)
+        return episodes, batch, rewards, log_probs
+
+    return go(KEY)
+
+
+def test_siblings_share_start_and_skill_and_nothing_else(families):
+    episodes, *_ = families
+    assert episodes.valid.shape == (12, 6)
+    first, second = (jax.tree.map(lambda x, i=i: x[i::2], episodes) for i in (0, 1))
+    np.testing.assert_array_equal(first.observations[:, 0], second.observations[:, 0])
+    np.testing.assert_array_equal(first.skill.code, second.skill.code)
+    np.testing.assert_array_equal(first.skill.index, second.skill.index)
+    assert not jnp.any(jnp.all(first.actions == second.actions, axis=(1, 2)))
+    assert len(np.unique(first.observations[:, 0], axis=0)) == 6
+    assert set(np.unique(first.skill.index)) == {0, 1}
+
+
+def test_siblings_see_where_the_other_ended(families):
+    episodes, *_ = families
+    np.testing.assert_array_equal(episodes.rival[0::2], episodes.features[1::2, -1])
+    np.testing.assert_array_equal(episodes.rival[1::2], episodes.features[0::2, -1])
+
+
+def test_the_critic_sees_what_is_privileged_and_the_actor_does_not(families):
+    episodes, batch, *_ = families
+    assert batch.actor_inputs.shape == (72, 4)
+    np.testing.assert_array_equal(batch.critic_inputs[:, :4], batch.actor_inputs)
+    np.testing.assert_array_equal(batch.critic_inputs[:, 4:6], jnp.repeat(episodes.rival, 6, axis=0))
+    np.testing.assert_array_equal(batch.critic_inputs[:, 6], 7.0)
+
+
+def test_the_batch_has_the_inputs_with_which_the_actions_were_drawn(families):
+    episodes, batch, _, log_probs = families
+    np.testing.assert_allclose(batch.actor_inputs[:6, :2], (episodes.observations[0, :6] - jnp.array([0.3, -0.2])) / jnp.array([2.0, 0.5]), rtol=1e-6)  # fmt: skip
+    np.testing.assert_allclose(log_probs, batch.log_probs, rtol=1e-4, atol=1e-4)
+    assert jnp.std(batch.log_probs) > 0
+
+
+def test_rewards_are_paid_for_the_state_reached(families):
+    episodes, _, rewards, _ = families
+    np.testing.assert_array_equal(rewards, episodes.features[:, 1:, 0])
+
+
+def test_advantages_are_standardised_over_what_trains(families):
+    episodes, batch, *_ = families
+    np.testing.assert_array_equal(batch.weights, jnp.repeat(episodes.skill.index == 0, 6))
+    trains = np.asarray(batch.weights) == 1
+    assert np.mean(batch.advantages[trains]) == pytest.approx(0.0, abs=1e-5)
+    assert np.std(batch.advantages[trains]) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_standardise_by_hand():
+    x = jnp.array([[1.0, 3.0], [100.0, 5.0]])
+    weights = jnp.array([[1.0, 1.0], [0.0, 1.0]])
+    scaled = standardise(x, weights)
+    np.testing.assert_allclose(scaled[0], [-2 / np.sqrt(8 / 3), 0.0], atol=1e-6)
+    np.testing.assert_allclose(scaled[1, 1], 2 / np.sqrt(8 / 3), rtol=1e-6)
+
+
+def test_flat_observations_are_those_before_a_step(families):
+    episodes, *_ = families
+    observations, valid = flat_observations(episodes)
+    np.testing.assert_array_equal(observations.reshape(12, 6, 2), episodes.observations[:, :-1])
+    assert valid.shape == (72,)
+
+
+def linear(weight, bias):
+    """A network without hidden layers."""
+    return MLP([jnp.array(weight, jnp.float32)], [jnp.array(bias, jnp.float32)])
+
+
+def two_rows(**changes):
+    """The policy puts 3/4 on action 1 in row 0 and 1/2 in row 1; the values are 1 and 3."""
+    batch = Batch(
+        actor_inputs=jnp.array([[1.0], [0.0]]),
+        critic_inputs=jnp.array([[1.0], [3.0]]),
+        actions=jnp.array([1, 0]),
+        log_probs=jnp.log(jnp.array([0.5, 0.5])),
+        advantages=jnp.array([2.0, -1.0]),
+        returns=jnp.array([0.0, 5.0]),
+        weights=jnp.array([1.0, 1.0]),
+    )
+    return batch._replace(**changes)
+
+
+AGENT = Agent(linear([[0.0, np.log(3.0)]], [0.0, 0.0]), linear([[1.0]], [0.0]))
+SETTINGS = PPOConfig(clip=0.2, value_weight=0.5, entropy_weight=0.1)
+
+
+def entropy(*p):
+    return -sum(x * np.log(x) for x in p)
+
+
+@pytest.mark.parametrize(
+    ("changes", "gain", "clipped"),
+    [
+        ({}, (1.2 * 2 + 1 * -1) / 2, 0.5),  # rho = 1.5 is clipped to 1.2, because A > 0
+        ({"advantages": jnp.array([-2.0, -1.0])}, (1.5 * -2 + 1 * -1) / 2, 0.5),  # and is not where A < 0
+        ({"log_probs": jnp.log(jnp.array([0.75, 1.0]))}, (1 * 2 + 0.8 * -1) / 2, 0.5),  # rho = 1/2 with A < 0: 0.8
+    ],
+)
+def test_the_loss_by_hand(changes, gain, clipped):
+    loss, metrics = ppo_loss(AGENT, two_rows(**changes), Categorical(2), SETTINGS)
+    squares, bonus = (1 + 4) / 2, (entropy(0.25, 0.75) + entropy(0.5, 0.5)) / 2
+    assert loss == pytest.approx(-gain + 0.5 * squares - 0.1 * bonus, rel=1e-5)
+    assert metrics["policy_loss"] == pytest.approx(-gain, rel=1e-5)
+    assert metrics["value_loss"] == pytest.approx(squares, rel=1e-5)
+    assert metrics["entropy"] == pytest.approx(bonus, rel=1e-5)
+    assert metrics["clipped"] == clipped
+
+
+def test_rows_without_weight_do_not_train():
+    batch = two_rows(weights=jnp.array([1.0, 0.0]))
+    loss, metrics = ppo_loss(AGENT, batch, Categorical(2), SETTINGS)
+    assert loss == pytest.approx(-1.2 * 2 + 0.5 * 1 - 0.1 * entropy(0.25, 0.75), rel=1e-5)
+    other = batch._replace(advantages=batch.advantages.at[1].set(99.0), returns=batch.returns.at[1].set(-99.0))
+    gradients = [jax.grad(lambda a, b=b: ppo_loss(a, b, Categorical(2), SETTINGS)[0])(AGENT) for b in (batch, other)]
+    assert eqx.tree_equal(*gradients)
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_a_batch_without_weight_changes_nothing(weight):
+    optimiser = optax.adam(1e-2)
+    agent = start(optimiser, AGENT)
+    batch = two_rows(weights=jnp.full(2, weight))
+    config = dataclasses.replace(SETTINGS, epochs=2, minibatches=2)
+    after, metrics = jit(lambda key: fit(key, agent, batch, Categorical(2), optimiser, config))(KEY)
+    assert eqx.tree_equal(after.params, AGENT) == (weight == 0.0)
+    assert all(np.isfinite(x) for x in metrics.values())
+
+
+def test_a_time_limit_that_must_not_bootstrap_counts_as_an_end():
+    env, critic = chain(1, 3, terminates=False), linear(np.zeros((4, 1)), [10.0])
+    objective = objective_of(lambda s: jnp.float32(1.0))
+    state = PPOState(start(optax.sgd(1.0), Agent(linear(np.zeros((4, 5)), np.zeros(5)), critic)), None, running_moments(2))
+    policy = SkillPolicy(state.agent.params.actor, Normaliser(jnp.zeros(2), jnp.ones(2)), for_space(env.action_space), CODES)
+
+    @jit
+    def returns(key, gamma):
+        episodes = play(key, env, objective, None, policy, 1)
+        configs = [PPOConfig(gamma=gamma, gae_lambda=1.0, bootstrap=bootstrap) for bootstrap in (True, False)]
+        return [prepare(state, objective, episodes, policy.normaliser, config)[0].returns for config in configs]
+
+    going_on, over = returns(KEY, 0.5)
+    np.testing.assert_allclose(going_on, [1.75 + 10 / 8, 1.5 + 10 / 4, 1 + 10 / 2], rtol=1e-6)
+    np.testing.assert_allclose(over, [1.75, 1.5, 1.0], rtol=1e-6)
+
+
+def test_the_recipe_of_the_paper():
+    recipe = paper(gamma=1.0)
+    assert recipe.rollouts * 50 == 2500  # its "horizon"
+    assert recipe.rollouts * 50 // recipe.minibatches == 250  # its batch
+    assert recipe.iterations * recipe.rollouts * 50 == 6_250_000
+    assert (recipe.learning_rate, recipe.clip, recipe.gae_lambda, recipe.gamma) == (3e-4, 0.2, 0.98, 1.0)
