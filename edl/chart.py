@@ -25,12 +25,15 @@ from edl.nets.exact import exact
 from edl.types import Scalar
 
 TOLERANCE = 0.15
-REACH = 0.3
-"""A chord passes through a landmark if it goes on this far on both sides."""
+WIDER = 2.0
+"""Chords pass each other by more easily the more dimensions there are: from the third on, each widens the tolerance so."""
+REACH = 2.0
+"""A chord passes through a landmark if it goes on for this many tolerances on both sides."""
 ISOTROPY = 0.25
 """Least share of the average eigenvalue that the smallest one must have."""
 THROUGH = 4.0
 """Least number of chords through a landmark."""
+ALIKE = 5.0
 ARRIVAL = 0.4
 """Nearer than this to a landmark, one is there."""
 NEW = 64
@@ -72,10 +75,16 @@ class Chart(eqx.Module):
 
 
 def unit_of(paths: Float[Array, "e t1 s"]) -> Float[Array, " s"]:
-    """The root mean square of moves, by dimension: the unit of length. A dimension that never moves keeps its own."""
-    moves = paths[:, 1:] - paths[:, :-1]
-    size = jnp.sqrt(jnp.mean(moves**2, axis=(0, 1)))
-    return jnp.where(size > 1e-8, size, 1.0)
+    """The root mean square of moves: the unit of length.
+
+    Dimensions in which moves are about as long (a factor of `ALIKE`) share one unit, so that a corridor does not stretch
+    the world across; others have their own. A dimension in which nothing moves keeps its scale.
+    """
+    size = jnp.sqrt(jnp.mean((paths[:, 1:] - paths[:, :-1]) ** 2, axis=(0, 1)))
+    moving = size > 1e-8
+    alike = jnp.max(size) <= ALIKE * jnp.min(jnp.where(moving, size, jnp.inf))
+    common = jnp.sqrt(jnp.sum(size**2) / jnp.maximum(jnp.sum(moving), 1))
+    return jnp.where(moving, jnp.where(alike, common, size), 1.0)
 
 
 def blank_chart(unit: Float[Array, " s"], landmarks: int, spacing: float | Scalar) -> Chart:
@@ -169,8 +178,9 @@ def incidence(
     directions = moves / jnp.maximum(length, 1e-6)[:, None]
     along = exact(directions, chart.landmarks.T) - jnp.sum(directions * starts, axis=1)[:, None]
     beyond = along - jnp.clip(along, 0.0, length[:, None])
-    passes = chart.gaps(starts) - along**2 + beyond**2 <= TOLERANCE**2
-    through = passes & (along >= REACH) & (along <= length[:, None] - REACH)
+    tolerance = TOLERANCE * WIDER ** max(starts.shape[1] - 2, 0)
+    passes = chart.gaps(starts) - along**2 + beyond**2 <= tolerance**2
+    through = passes & (along >= REACH * tolerance) & (along <= length[:, None] - REACH * tolerance)
     return passes.astype(jnp.float32), through.astype(jnp.float32), directions
 
 

@@ -155,7 +155,7 @@ def take_in(env: Env, config: FrontierConfig, state: FrontierState, episodes: Ep
     if episodes.extras is not None:
         aim = jax.tree.map(lambda x: x.reshape(-1), episodes.extras)
         missed = missed.at[aim.shot].add(valid * (aim.cell != cells) * (aim.cell >= 0))
-        chart = charts.close_roads(chart, aim.begin, aim.end, aim.failed)
+        chart = charts.close_roads(chart, aim.begin, aim.end, aim.failed & (valid > 0))
     return FrontierState(
         key=state.key,
         experience=record(state.experience, episodes, state.episodes),
@@ -261,6 +261,7 @@ PROBES = 32
 TABLE = 2**18
 """Size of the table of visits."""
 PRIMES = (73856093, 19349663, 83492791, 49979687, 86028121, 67867967, 15485863, 32452843)
+MIXER = 739982445
 
 
 def cell_of(state: Float[Array, " s"], side: float | Scalar) -> Int[Array, ""]:
@@ -276,4 +277,8 @@ def shot_at(origin: Float[Array, " s"], state: Float[Array, " s"]) -> Int[Array,
 def hashed(corner: Int[Array, " d"]) -> Int[Array, ""]:
     """A row of the table for a vector of integers."""
     primes = jnp.asarray(PRIMES, jnp.int32)[jnp.arange(corner.shape[0]) % len(PRIMES)]
-    return jnp.bitwise_xor.reduce((corner + jnp.arange(corner.shape[0])) * primes) & (TABLE - 1)
+    mixed = (corner + jnp.arange(corner.shape[0])) * primes
+    # Without a shift in between, -x is nearly the complement of x, and (-x, -y) falls into the row of (x, y).
+    mixed = (mixed ^ jax.lax.shift_right_logical(mixed, 15)) * MIXER
+    mixed = mixed ^ jax.lax.shift_right_logical(mixed, 12)
+    return jnp.bitwise_xor.reduce(mixed) & (TABLE - 1)

@@ -30,8 +30,8 @@ BATCH = 50
 """Episodes taken in at a time."""
 CANDIDATES = 16384
 """Moves out of which landmarks are chosen."""
-HALF = 0.25
-"""A landmark is a piece of a move that reaches this far from its middle, on both sides."""
+SHORTEST, SHARE = 0.25, 0.7
+"""A landmark is a piece of a move that reaches this share of the landmarks' spacing from its middle, and at least so far."""
 CLOSE = 1.0
 """Within this walk of the goal's landmark, distance is straight."""
 OVERLAP = 0.8
@@ -122,10 +122,12 @@ def survey_by_crossing(
     length = jnp.linalg.norm(ends - starts, axis=1) * valid.reshape(-1)
     picks = jax.random.permutation(key, starts.shape[0])[:CANDIDATES]
     middles = 0.5 * (starts + ends)[picks]
-    chosen, used = spread_out(middles, length[picks] > HALF, config.landmarks, config.spacing)
+    chosen, gaps = spread_out(middles, length[picks] > 2 * SHORTEST, config.landmarks)
+    used = gaps > config.spacing
+    half = jnp.maximum(SHORTEST, SHARE * jnp.min(jnp.where(used, gaps, jnp.inf)))
     rows = picks[chosen]
     landmarks = middles[chosen]
-    share = jnp.minimum(0.5, HALF / jnp.maximum(length[rows], 1e-6))
+    share = jnp.minimum(0.5, half / jnp.maximum(length[rows], 1e-6))
     pieces = (ends - starts)[rows] * share[:, None]
 
     def count(traffic: Float[Array, "m m"], batch: tuple) -> tuple[Float[Array, "m m"], None]:
@@ -137,9 +139,9 @@ def survey_by_crossing(
     size = BATCH * valid.shape[1]
     batches = jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), (starts, ends, valid.reshape(-1)))
     traffic, _ = jax.lax.scan(count, jnp.zeros((config.landmarks, config.landmarks)), batches)
-    gaps = jnp.linalg.norm(landmarks[:, None] - landmarks, axis=-1)
+    straight = jnp.linalg.norm(landmarks[:, None] - landmarks, axis=-1)
     first = crossings(paths[:, 0], paths[:, 1], landmarks, pieces) & valid[:, :1]
-    return landmarks, used, jnp.where(traffic >= 1, gaps, jnp.inf), jnp.any(first, axis=0)
+    return landmarks, used, jnp.where(traffic >= 1, straight, jnp.inf), jnp.any(first, axis=0)
 
 
 def survey_by_chart(
@@ -173,17 +175,17 @@ def some_episodes(key: Key, experience: Experience, most: int) -> tuple[Float[Ar
 
 
 def spread_out(
-    points: Float[Array, "n s"], fit: Bool[Array, " n"], count: int, spacing: float | Scalar
-) -> tuple[Int[Array, " m"], Bool[Array, " m"]]:
-    """Farthest-point sampling: ``count`` of the ``fit`` points, and which of those are at least ``spacing`` apart."""
+    points: Float[Array, "n s"], fit: Bool[Array, " n"], count: int
+) -> tuple[Int[Array, " m"], Float[Array, " m"]]:
+    """Farthest-point sampling of the ``fit`` points: which, and how far each was from those before it."""
 
     def pick(gap: Float[Array, " n"], _: None) -> tuple[Float[Array, " n"], tuple]:
         best = jnp.argmax(gap)
         closer = jnp.minimum(gap, jnp.sum((points - points[best]) ** 2, axis=1))
-        return closer, (best, gap[best] > spacing**2)
+        return closer, (best, jnp.sqrt(jnp.maximum(gap[best], 0.0)))
 
-    _, (chosen, used) = jax.lax.scan(pick, jnp.where(fit, jnp.inf, -jnp.inf), length=count)
-    return chosen, used
+    _, (chosen, gaps) = jax.lax.scan(pick, jnp.where(fit, jnp.inf, -jnp.inf), length=count)
+    return chosen, gaps
 
 
 def crossings(

@@ -1,0 +1,145 @@
+"""Walking distance comes from moves alone, and never takes a way through a wall."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from edl.artifacts import Experience
+from edl.envs import layouts
+from edl.envs.maze import MazeState, maze
+from edl.evaluate.geodesic import Geodesic
+from edl.explore.random_walk import random_action
+from edl.learn.walking import WalkingConfig, crossings, shortest, spread_out, walking_distance
+
+CONFIG = WalkingConfig(landmarks=256, episodes=800)
+TWO_ROOMS = """\
++-+-+-+-+
+|S  |   |
++ + + + +
+|   |   |
++ + + + +
+|       |
++-+-+-+-+
+"""
+
+
+def experience_in(layout, episodes=800, persistence=0.8):
+    """Episodes of persistent random actions that start anywhere in the maze."""
+    world = maze(layout)
+
+    def one(key):
+        start_key, key = jax.random.split(key)
+        first = MazeState(world.sample_states(start_key, 1)[0], jnp.int32(0))
+
+        def step(carry, key):
+            state, action = carry
+            again_key, action_key, step_key = jax.random.split(key, 3)
+            fresh = random_action(action_key, world.action_space)
+            action = jnp.where(jax.random.uniform(again_key) < persistence, action, fresh)
+            state = world.step(step_key, state, action).state
+            return (state, action), (state.position, action)
+
+        _, (path, actions) = jax.lax.scan(step, (first, jnp.zeros(2)), jax.random.split(key, 50))
+        return jnp.concatenate([first.position[None], path]), actions
+
+    paths, actions = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), episodes))
+    return Experience(paths, actions, jnp.full(episodes, 50))
+
+
+@pytest.fixture(scope="module")
+def build():
+    return jax.jit(walking_distance, static_argnums=2)
+
+
+@pytest.mark.parametrize("name", ["two_rooms", "square", "tree", "corridor_left", "bottleneck"])
+def test_distances_agree_with_the_maze_and_never_cut_through_a_wall(name, build):
+    layout = layouts.parse(TWO_ROOMS, name) if name == "two_rooms" else layouts.load(name)
+    experience = experience_in(layout)
+    walking = build(jax.random.key(0), experience, CONFIG)
+    truth = Geodesic.from_layout(layout)
+    known = np.flatnonzero(np.asarray(walking.known))
+    assert len(known) > 0.9 * CONFIG.landmarks * min(1, len(layout.cells) / 20)
+    places = np.asarray(walking.landmarks * walking.unit)[known][:100]
+    unit = float(np.exp(np.mean(np.log(walking.unit))))
+    walks = np.asarray(walking.walks)[np.ix_(known, known)][:100, :100] * unit
+    real = truth.distance(places, places)
+    assert np.min(walks - real) > -0.6
+    far = real > 2
+    assert np.median(walks[far] / real[far]) < 1.3
+
+    paths, goals = experience.paths[:64], places[np.arange(64) % len(places)]
+    along = np.asarray(jax.jit(jax.vmap(walking.along))(paths, jnp.asarray(goals)))
+    real = np.stack([truth.distance(np.asarray(p), g[None])[:, 0] for p, g in zip(paths, goals, strict=True)])
+    assert np.corrcoef(along.ravel(), real.ravel())[0, 1] > 0.9
+    assert np.mean(along < real - 1.5) < 0.02
+
+
+def test_a_state_at_a_wall_is_on_the_side_it_came_from(build):
+    layout = layouts.parse(TWO_ROOMS, "two_rooms")
+    walking = build(jax.random.key(0), experience_in(layout), CONFIG)
+    wall = 1.5
+    towards_the_wall = jnp.stack([jnp.linspace(0.0, wall - 0.005, 8), jnp.zeros(8)], axis=1)
+    behind_it = jnp.array([wall + 0.3, 0.0])
+    left = walking.along(towards_the_wall, behind_it)
+    assert left[-1] > 3.0
+    assert walking.along(towards_the_wall, jnp.array([1.2, 0.0]))[-1] < 0.5
+
+
+def test_crossings_by_hand():
+    starts, ends = jnp.array([[0.0, -1.0], [2.0, -1.0], [0.0, 0.1]]), jnp.array([[0.0, 1.0], [2.0, 1.0], [0.0, 1.0]])
+    middles, pieces = jnp.array([[0.0, 0.0]]), jnp.array([[1.0, 0.0]])
+    assert crossings(starts, ends, middles, pieces)[:, 0].tolist() == [True, False, False]
+    parallel = crossings(jnp.array([[-1.0, 0.0]]), jnp.array([[1.0, 0.0]]), middles, pieces)
+    assert not parallel[0, 0]
+
+
+def test_shortest_by_hand():
+    none = np.inf
+    roads = jnp.array([[none, 1.0, 5.0, none], [1.0, none, 1.0, none], [5.0, 1.0, none, none], [none] * 4])
+    expected = np.array([[0, 1, 2, none], [1, 0, 1, none], [2, 1, 0, none], [none, none, none, 0]])
+    assert np.array_equal(np.asarray(shortest(roads)), expected)
+
+
+def test_spread_out_takes_the_farthest_and_leaves_out_what_is_unfit():
+    points = jnp.array([[0.0], [0.25], [1.0], [2.0], [9.0]])
+    chosen, gaps = spread_out(points, jnp.array([True, True, True, True, False]), 4)
+    assert chosen.tolist() == [0, 3, 2, 1]
+    assert gaps.tolist()[1:] == [2.0, 1.0, 0.25]
+
+
+def test_three_dimensions_have_no_way_through_a_wall(build):
+    """A box in two halves; the wall x = 0 ends at y = 0."""
+
+    def step(state, move):
+        reached = jnp.clip(state + move, -2.0, 2.0)
+        hit = (jnp.sign(reached[0]) != jnp.sign(state[0])) & ((state[1] < 0.0) | (reached[1] < 0.0))
+        reached = jnp.where(hit, state.at[1:].set(reached[1:]), reached)
+        return reached, reached
+
+    def one(key):
+        start_key, move_key = jax.random.split(key)
+        start = jax.random.uniform(start_key, (3,), minval=-2.0, maxval=2.0)
+        _, path = jax.lax.scan(step, start, jax.random.uniform(move_key, (50, 3), minval=-0.8, maxval=0.8))
+        return jnp.concatenate([start[None], path])
+
+    paths = jax.vmap(one)(jax.random.split(jax.random.key(0), 1000))
+    experience = Experience(paths, jnp.zeros((1000, 50, 3)), jnp.full(1000, 50))
+    walking = build(jax.random.key(0), experience, WalkingConfig(landmarks=768, episodes=1000, spacing=1.0))
+    known = np.asarray(walking.known)
+    places = np.asarray(walking.landmarks * walking.unit)[known]
+    walks = np.asarray(walking.walks)[np.ix_(known, known)] * float(np.exp(np.mean(np.log(walking.unit))))
+    low_left, low_right = (places[:, 0] < -0.3) & (places[:, 1] < -1), (places[:, 0] > 0.3) & (places[:, 1] < -1)
+    assert low_left.sum() > 2
+    assert low_right.sum() > 2
+    assert walks[np.ix_(low_left, low_right)].min() > 2.0
+
+
+def test_seeds_can_be_vmapped():
+    experience = experience_in(layouts.load("corridor_left"), episodes=100)
+    two = jax.tree.map(lambda x: jnp.stack([x, x]), experience)
+    config = WalkingConfig(landmarks=64, episodes=100, neighbours=16)
+    keys = jax.random.split(jax.random.key(0), 2)
+    both = jax.vmap(lambda key, e: walking_distance(key, e, config))(keys, two)
+    alone = walking_distance(keys[1], experience, config)
+    assert np.allclose(np.asarray(both.walks[1]), np.asarray(alone.walks), atol=1e-4)
