@@ -15,6 +15,7 @@ one spoils all distances. So nothing is ever taken for connected because it is n
 Lengths are in typical moves (`edl.chart.unit_of`) until the last line of `Walking.along`.
 """
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -30,8 +31,12 @@ BATCH = 50
 """Episodes taken in at a time."""
 CANDIDATES = 16384
 """Moves out of which landmarks are chosen."""
-SHORTEST, SHARE = 0.25, 0.7
+SHORTEST, SHARE = 0.25, 0.5
 """A landmark is a piece of a move that reaches this share of the landmarks' spacing from its middle, and at least so far."""
+STATES = 16384
+"""Explored states kept, by which goals are located."""
+FAR = 1e6
+"""Where states are put that were not reached."""
 CLOSE = 1.0
 """Within this walk of the goal's landmark, distance is straight."""
 OVERLAP = 0.8
@@ -53,61 +58,84 @@ class WalkingConfig:
 
 
 class Walking(Distance):
-    """d(s, g) along roads. ``walks`` are the shortest ways between landmarks; ``known`` says which landmarks count."""
+    """d(s, g) along roads. ``walks`` are the shortest ways between landmarks; ``known`` says which landmarks count.
+
+    ``states`` are explored ones, each with the landmark at which its episode was when it came there (``homes``): by them
+    a state without a past, such as a goal, is located.
+    """
 
     unit: Float[Array, " s"]
     landmarks: Float[Array, "m s"]
     known: Bool[Array, " m"]
     begins: Bool[Array, " m"]
     walks: Float[Array, "m m"]
-    neighbours: Int[Array, "m n"]
+    neighbours: Int[Array, "m k"]
+    states: Float[Array, "n s"]
+    homes: Int[Array, " n"]
 
     def along(self, path: Float[Array, "t1 s"], goal: Float[Array, " s"]) -> Float[Array, " t1"]:
         """Follow an episode from landmark to landmark, and measure the way that is left at each state."""
-        states, goal = path / self.unit, goal / self.unit
-        home = self.nearest(goal, self.known)
+        path, goal = path / self.unit, goal / self.unit
+        home = self.homes[jnp.argmin(jnp.sum((self.states - goal) ** 2, axis=1))]
         left = self.walks[home] + jnp.linalg.norm(goal - self.landmarks[home])
 
-        def follow(node: Int[Array, ""], state: Float[Array, " s"]) -> tuple[Int[Array, ""], Scalar]:
+        def measure(state: Float[Array, " s"], node: Int[Array, ""]) -> Scalar:
             near = self.neighbours[node]
             gap = jnp.linalg.norm(self.landmarks[near] - state, axis=1)
-            gap = jnp.where(self.walks[node, near] < jnp.inf, gap, jnp.inf)
-            node = near[jnp.argmin(gap)]
             ways = jnp.where(gap <= jnp.maximum(OVERLAP, jnp.min(gap)), gap + left[near], jnp.inf)
             straight = jnp.linalg.norm(state - goal)
             walked = jnp.maximum(jnp.min(ways), straight)
-            return node, jnp.where(self.walks[home, node] <= CLOSE, straight, walked)
+            return jnp.where(self.walks[home, node] <= CLOSE, straight, walked)
 
-        _, distances = jax.lax.scan(follow, self.begin(states[0]), states)
+        distances = jax.vmap(measure)(path, self.follow(path))
         return distances * jnp.exp(jnp.mean(jnp.log(self.unit)))
 
-    def nearest(self, state: Float[Array, " s"], among: Bool[Array, " m"]) -> Int[Array, ""]:
-        """The nearest of some landmarks."""
-        gaps = jnp.sum((self.landmarks - state) ** 2, axis=1)
-        return jnp.argmin(jnp.where(among, gaps, jnp.inf))
+    def follow(self, path: Float[Array, "t1 s"]) -> Int[Array, " t1"]:
+        """The landmarks that an episode is at, each a short walk from the last."""
+
+        def move(node: Int[Array, ""], state: Float[Array, " s"]) -> tuple[Int[Array, ""], Int[Array, ""]]:
+            near = self.neighbours[node]
+            gap = jnp.sum((self.landmarks[near] - state) ** 2, axis=1)
+            node = near[jnp.argmin(jnp.where(self.walks[node, near] < jnp.inf, gap, jnp.inf))]
+            return node, node
+
+        return jax.lax.scan(move, self.begin(path[0]), path)[1]
 
     def begin(self, state: Float[Array, " s"]) -> Int[Array, ""]:
         """Where an episode begins: at a landmark that explored episodes began at, if there is one about."""
-        usual, any_ = self.nearest(state, self.begins), self.nearest(state, self.known)
-        about = jnp.linalg.norm(self.landmarks[usual] - state) <= 2 * CLOSE
-        return jnp.where(about & jnp.any(self.begins), usual, any_)
+        gap = jnp.sum((self.landmarks - state) ** 2, axis=1)
+        usual = jnp.argmin(jnp.where(self.begins, gap, jnp.inf))
+        nearest = jnp.argmin(jnp.where(self.known, gap, jnp.inf))
+        return jnp.where(self.begins[usual] & (gap[usual] <= (2 * CLOSE) ** 2), usual, nearest)
 
 
 def walking_distance(key: Key, experience: Experience, config: WalkingConfig) -> Walking:
-    """Landmarks, roads, and the shortest ways along them."""
-    choose_key, landmark_key = jax.random.split(key)
+    """Landmarks, roads, the shortest ways along them, and where explored states are among them."""
+    choose_key, landmark_key, state_key = jax.random.split(key, 3)
     paths, valid = some_episodes(choose_key, experience, config.episodes)
     unit = charts.unit_of(paths)
     paths = paths / unit
-    planar = paths.shape[-1] == 2
-    survey = survey_by_crossing if planar else survey_by_chart
+    survey = survey_by_crossing if paths.shape[-1] == 2 else survey_by_chart
     landmarks, used, roads, begins = survey(landmark_key, paths, valid, config)
     walks = shortest(roads)
     hub = jnp.argmax(jnp.sum(jnp.isfinite(walks) & used, axis=1))
     known = jnp.isfinite(walks[hub]) & used
     walks = jnp.where(known[:, None] & known, walks, jnp.inf)
     _, neighbours = jax.lax.top_k(-walks, min(config.neighbours, config.landmarks))
-    return Walking(unit, landmarks, known, begins & known, walks, neighbours)
+    nobody = (jnp.zeros((1, paths.shape[-1])), jnp.zeros(1, jnp.int32))
+    draft = Walking(unit, landmarks, known, begins & known, walks, neighbours, *nobody)
+    states, homes = explored_states(state_key, paths, valid, draft)
+    return eqx.tree_at(lambda w: (w.states, w.homes), draft, (states, homes))
+
+
+def explored_states(
+    key: Key, paths: Float[Array, "e t1 s"], valid: Bool[Array, "e t"], walking: Walking
+) -> tuple[Float[Array, "n s"], Int[Array, " n"]]:
+    """Some of the states that were reached, and the landmarks that their episodes were at."""
+    homes = jax.lax.map(walking.follow, paths, batch_size=BATCH)[:, 1:].reshape(-1)
+    states = jnp.where(valid[..., None], paths[:, 1:], FAR).reshape(-1, paths.shape[-1])
+    some = jax.random.permutation(key, states.shape[0])[:STATES]
+    return states[some], homes[some]
 
 
 Survey = tuple[Float[Array, "m s"], Bool[Array, " m"], Float[Array, "m m"], Bool[Array, " m"]]

@@ -84,8 +84,7 @@ def test_samples_are_visited_states_spread_evenly(explored):
     assert {tuple(s) for s in np.asarray(states.samples)} <= visited
     shares = np.bincount(cells(states.samples)[0], minlength=len(LAYOUT.cells)) / len(states.samples)
     of_visits = np.bincount(cells(states.experience.paths)[0], minlength=len(LAYOUT.cells)) / states.experience.paths[..., 0].size
-    assert shares.min() > 0.3 / len(LAYOUT.cells)
-    assert shares.std() < of_visits.std()
+    assert shares.std() < 0.9 * of_visits.std()
 
 
 def test_a_region_holds_all_samples(explored):
