@@ -8,8 +8,8 @@ a *chord* from s_t to s_{t+1}:
 * a landmark may be passed *through* only if chords cross it in every direction. Near a wall only chords along the wall
   do, and such a landmark, within ``tolerance`` of both sides, would join them. It can be a destination, not a way.
 
-The second test needs no notion of a wall and no number of dimensions: the scatter matrix of the directions of the chords
-through a landmark must have no small eigenvalue.
+The second test needs no notion of a wall and no number of dimensions: the scatter matrix of the directions of the
+chords through a landmark must have no small eigenvalue.
 
 Lengths are in units of a typical move (see `unit_of`), so nothing here is tuned to the size of a world.
 """
@@ -26,7 +26,7 @@ from edl.types import Scalar
 
 TOLERANCE = 0.15
 WIDER = 2.0
-"""Chords pass each other by more easily the more dimensions there are: from the third on, each widens the tolerance so."""
+"""Chords miss each other more easily in more dimensions: each from the third on widens the tolerance so."""
 REACH = 2.0
 """A chord passes through a landmark if it goes on for this many tolerances on both sides."""
 ISOTROPY = 0.25
@@ -77,8 +77,8 @@ class Chart(eqx.Module):
 def unit_of(paths: Float[Array, "e t1 s"]) -> Float[Array, " s"]:
     """The root mean square of moves: the unit of length.
 
-    Dimensions in which moves are about as long (a factor of `ALIKE`) share one unit, so that a corridor does not stretch
-    the world across; others have their own. A dimension in which nothing moves keeps its scale.
+    Dimensions in which moves are about as long (a factor of `ALIKE`) share one unit, so that a corridor does not
+    stretch the world across; others have their own. A dimension in which nothing moves keeps its scale.
     """
     size = jnp.sqrt(jnp.mean((paths[:, 1:] - paths[:, :-1]) ** 2, axis=(0, 1)))
     moving = size > 1e-8
@@ -145,7 +145,7 @@ def add_landmarks(chart: Chart, states: Float[Array, "n s"], valid: Bool[Array, 
 
 
 def make_room(chart: Chart) -> Chart:
-    """If fewer than `NEW` rows are free: let the spacing grow, and drop landmarks that are nearer than that to another."""
+    """If fewer than `NEW` rows are free: let the spacing grow, and drop landmarks nearer than that to another."""
     size = chart.landmarks.shape[0]
     full = chart.count > size - NEW
     spacing = jnp.where(full, GROWTH * chart.spacing, chart.spacing)
@@ -172,7 +172,7 @@ def make_room(chart: Chart) -> Chart:
 def incidence(
     chart: Chart, starts: Float[Array, "n s"], ends: Float[Array, "n s"]
 ) -> tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n s"]]:
-    """1 where a chord passes within tolerance of a landmark, 1 where it passes through it, and the chords' directions."""
+    """1 where a chord passes by a landmark, 1 where it passes through it, and the directions of the chords."""
     moves = ends - starts
     length = jnp.sqrt(jnp.sum(moves**2, axis=1))
     directions = moves / jnp.maximum(length, 1e-6)[:, None]
@@ -196,7 +196,7 @@ def smallest_eigenvalue(matrices: Float[Array, "m s s"]) -> Float[Array, " m"]:
 
 
 def close_roads(chart: Chart, begin: Int[Array, " n"], end: Int[Array, " n"], failed: Bool[Array, " n"]) -> Chart:
-    """Evidence against roads that were tried in vain. A road nobody else has walked is closed; a busy one stays open."""
+    """Evidence against roads that were tried in vain. A road hardly walked is closed; a busy one stays open."""
     cost = jnp.where(failed, FAILURE, 0.0)
     traffic = chart.traffic.at[begin, end].add(-cost).at[end, begin].add(-cost)
     return eqx.tree_at(lambda c: c.traffic, chart, traffic)
@@ -237,8 +237,10 @@ def apart(chart: Chart, states: Float[Array, "e s"], count: int) -> Int[Array, "
 
 
 def ways_from(chart: Chart, sources: Int[Array, " c"]) -> Ways:
-    """Breadth-first search. Each road takes about one step, so the best way is the one with the fewest roads; of two
-    roads that end such a way, the more travelled one is taken. Sources can always be left, whatever lies around them.
+    """Breadth-first search.
+
+    Each road takes about one step, so the best way is the one with the fewest roads; of two roads that end such a way,
+    the more travelled one is taken. Sources can always be left, whatever lies around them.
     """
     open_ = (chart.traffic >= 1) & chart.used[:, None] & chart.used[None]
     passable = chart.passable().at[sources].set(True)

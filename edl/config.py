@@ -1,7 +1,7 @@
 """A config is a frozen dataclass that is also a pytree: floats are traced leaves, everything else is static.
 
 One program is therefore compiled for a whole grid of learning rates, and a hyperparameter sweep is a ``vmap`` over a
-config whose float fields are arrays. Nothing is validated on construction, because unflattening constructs with tracers:
+config whose float fields are arrays. Construction validates nothing, because unflattening constructs with tracers:
 a config is checked once, at the edge, by `check`.
 """
 
@@ -23,7 +23,7 @@ def config(cls: type[T]) -> type[T]:
     names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
     leaves = [name for name in names if is_traced(hints[name])]
     static = [name for name in names if name not in leaves]
-    # At run time a leaf may be a tracer or the array of a sweep: the type checker of the tests must not insist on float.
+    # At run time a leaf may be a tracer or the array of a sweep: the tests' type checker must not insist on float.
     cls.__init__.__annotations__.update(dict.fromkeys(leaves, Any))
     return jax.tree_util.register_dataclass(cls, data_fields=leaves, meta_fields=static)
 

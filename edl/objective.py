@@ -34,7 +34,7 @@ class Objective(NamedTuple):
     ``update``  learn from a batch of episodes, and report; EDL reports only.
 
     The last three say how episodes are played and used, and most methods leave them alone. Sibling Rivalry is why they
-    exist: it plays ``siblings = 2`` episodes per skill from one start (each finds the other's end in ``episode.rival``),
+    exist: it plays ``siblings = 2`` episodes per skill from one start (each finds the other's end in `episode.rival`),
     its critic sees the antigoal too (``privileged``), and not every sibling trains the policy (``weight``).
     """
 
@@ -47,7 +47,10 @@ class Objective(NamedTuple):
     weight: Callable[[Any, Episode], Scalar] = everyone
 
 
-def per_visit(reward: Callable[[Any, Float[Array, " s"], Skill], Scalar]) -> Callable[[Any, Episode], Float[Array, " t"]]:
+VisitReward = Callable[[Any, Float[Array, " s"], Skill], Scalar]
+
+
+def per_visit(reward: VisitReward) -> Callable[[Any, Episode], Float[Array, " t"]]:
     """Lift a reward r(s, z) written for one state to an episode: r_t = r(s_{t+1}, z)."""
 
     def of_episode(state: Any, episode: Episode) -> Float[Array, " t"]:

@@ -51,7 +51,7 @@ def instant(make: Callable[[Key], A]) -> Program[Any, A]:
 
 
 class Watched(NamedTuple):
-    """The state of a program that `until` watches: a running mean of one of its metrics, and whether it is good enough."""
+    """What `until` keeps: the program's state, a running mean of one metric, and whether that is good enough."""
 
     inner: Any
     average: Scalar

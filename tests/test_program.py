@@ -3,8 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from edl.program import Program, execute, instant, keys_of
+from edl.program import Program, execute, instant, keys_of, until
 
 KEY = jax.random.key(3)
 
@@ -39,3 +40,23 @@ def test_an_instant_program_has_nothing_to_repeat():
     np.testing.assert_array_equal(result, jax.random.uniform(keys_of(KEY, 1)[0], (2,)))
     assert metrics == {}
     assert (program.iterations, program.env_steps) == (1, 0)
+
+
+def counting(iterations):
+    """Counts its steps; the metric is how many there were."""
+
+    def step(count, key):
+        return count + 1, {"count": (count + 1).astype(jnp.float32)}
+
+    return Program(lambda key: jnp.int32(0), step, lambda count: count, iterations, env_steps=7)
+
+
+@pytest.mark.parametrize(("target", "stopped_at"), [(2.0, 3), (2.25, 3), (2.3, 4), (99.0, 10)])
+def test_a_program_stops_once_a_metric_is_good_enough(target, stopped_at):
+    # With rate 1/2 the running mean of 1, 2, 3, 4 from 0 is 0.5, 1.25, 2.125, 3.0625.
+    watched = until(counting(10), "count", target - 0.125, rate=0.5)
+    count, metrics = execute(watched, KEY)
+    assert count == stopped_at
+    done = np.arange(1, 11) >= stopped_at if target < 99 else np.zeros(10)
+    np.testing.assert_array_equal(metrics["done"], done)
+    assert (watched.iterations, watched.env_steps) == (10, 7)

@@ -3,9 +3,10 @@
     I(S;Z) = H(S) - H(S|Z) >= E[log q(s|z)] - E[log p(s)],
     r(s, z) = log q(s|z) - log 1/K sum_i q(s|z_i)                                                   (Eq. 8 by our count)
 
-A model-free variant of DADS (Sharma et al., 2020). q(s|z) is Gaussian with unit variance around a learned mean mu(z), fitted
-by maximum likelihood to the states that the policy itself visits; p(s) is its average over all skills. The sum is taken as
-a log-sum-exp: as a plain sum of exponentials it underflows 10 units away from every mean, and pays infinity.
+A model-free variant of DADS (Sharma et al., 2020). q(s|z) is Gaussian with unit variance around a learned mean mu(z),
+fitted by maximum likelihood to the states that the policy itself visits; p(s) is its average over all skills. The sum
+is taken as a log-sum-exp: as a plain sum of exponentials it underflows 10 units away from every mean, and pays
+infinity.
 """
 
 from typing import Any

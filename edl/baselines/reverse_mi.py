@@ -2,12 +2,12 @@
 
     I(S;Z) = H(Z) - H(Z|S) >= E[log q(z|s)] - E[log p(z)],      r(s, z) = log q(z|s) - log p(z)     (Eq. 5 by our count)
 
-VIC (Gregor et al., 2016) with a fixed uniform prior and every state of the episode in the objective, or DIAYN (Eysenbach
-et al., 2019) without the entropy of actions. q(z|s) is a classifier fitted by maximum likelihood to the states that the
-policy itself visits. That is the flaw that EDL removes: unseen states pay nothing.
+VIC (Gregor et al., 2016) with a fixed uniform prior and every state of the episode in the objective, or DIAYN
+(Eysenbach et al., 2019) without the entropy of actions. q(z|s) is a classifier fitted by maximum likelihood to the
+states that the policy itself visits. That is the flaw that EDL removes: unseen states pay nothing.
 
-Departs from the authors' code: it plays a second batch of episodes that trains the classifier only. Ours learns from the
-episodes that the policy learns from, and so takes half the steps.
+Departs from the authors' code: it plays a second batch of episodes that trains the classifier only. Ours learns from
+the episodes that the policy learns from, and so takes half the steps.
 """
 
 from typing import Any

@@ -28,7 +28,7 @@ class Discrete(eqx.Module):
 
 
 class Step(NamedTuple):
-    """What a step leads to. Time limits are not terminations; ``state`` and ``observation`` are those actually reached."""
+    """What a step leads to. Time limits are no terminations; ``state`` and ``observation`` are those reached."""
 
     state: PyTree
     observation: Float[Array, " o"]

@@ -12,7 +12,9 @@ from edl.types import Key
 
 
 class Skill(NamedTuple):
-    """z, as the policy sees it (``code``), as a number (``index``; -1 if skills are continuous), and where it leads
+    """z.
+
+    As the policy sees it (``code``), as a number (``index``; -1 if skills are continuous), and where it leads
     (``goal``; None for methods without goals).
     """
 

@@ -5,8 +5,8 @@ the frontier before it can push it, and a policy that chases a moving bonus forg
 return first and explore then; its simulator restores states. Here the agent walks:
 
 1. *Chart*: every move is drawn into a `Chart` of landmarks and roads between them, from experience alone.
-2. *Go*: each episode picks a landmark around which little has been visited, and follows the roads to it, each road by the inverse
-   of a `LinearModel` of the world.
+2. *Go*: each episode picks a landmark around which little has been visited, and follows the roads to it, each road by
+   the inverse of a `LinearModel` of the world.
 3. *Explore*: from there, of a few random actions it takes the one that the model expects to lead to the least visited
    cell. A cell that was missed when it was aimed at from about here counts as visited, or the agent would push against
    walls for ever; aimed at from behind the wall, it is as new as ever.
@@ -232,7 +232,7 @@ def follow(trip: Trip, here: Float[Array, " s"], chart: Chart, config: FrontierC
 def least_visited(
     key: Key, env: Env, config: FrontierConfig, state: FrontierState, here: Float[Array, " s"], aimed: Int[Array, " t"]
 ) -> tuple[Array, Int[Array, ""], Int[Array, ""]]:
-    """Of some random actions, the one expected to lead to the cell with the fewest visits; that cell, and the shot at it."""
+    """Of some random actions, the one expected to lead to the least visited cell; that cell, and the shot at it."""
     action_key, tie_key = jax.random.split(key)
     actions = jax.vmap(lambda k: random_action(k, env.action_space))(jax.random.split(action_key, config.candidates))
     ahead = jax.vmap(lambda action: state.model.forward(here, as_vector(action, env)))(actions)
@@ -270,7 +270,7 @@ def cell_of(state: Float[Array, " s"], side: float | Scalar) -> Int[Array, ""]:
 
 
 def shot_at(origin: Float[Array, " s"], state: Float[Array, " s"]) -> Int[Array, ""]:
-    """The block of ``state`` as aimed at from the block of ``origin``, hashed. Coarse: there are many pairs to rule out."""
+    """The block of ``state`` as aimed at from the block of ``origin``, hashed. Coarse: there are many pairs."""
     return hashed(jnp.floor(jnp.concatenate([state, origin]) / BLOCK).astype(jnp.int32))
 
 

@@ -28,7 +28,7 @@ class LinearModel(eqx.Module):
         return state + exact(jnp.concatenate([state, action, jnp.ones(1)]), self.weights)
 
     def inverse(self, state: Float[Array, " s"], target: Float[Array, " s"], space: Box) -> Float[Array, " a"]:
-        """The action that comes nearest to leading from ``state`` to ``target``: ridge regression, clipped to the box."""
+        """The action that comes nearest to leading there: ridge regression, clipped to the box."""
         size = state.shape[0]
         effect = self.weights[size:-1]
         wanted = target - self.forward(state, jnp.zeros(effect.shape[0]))

@@ -36,7 +36,7 @@ from edl.types import Key, Metrics, Scalar
 
 @config
 class MaxEntConfig:
-    """100,000 steps in a world of 50, in which the paper would train longer and fewer policies."""
+    """100,000 steps in a world of 50; the paper would train each policy longer."""
 
     iterations: int = 100
     rollouts: int = 20

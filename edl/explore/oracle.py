@@ -27,8 +27,8 @@ def oracle(env: Env, config: OracleConfig) -> Program[States, States]:
     sample_states = getattr(env, "sample_states", None)
     if sample_states is None:
         raise ConfigError(
-            f"explore=oracle on {type(env).__name__}: wanted a world that can draw its own states. Use another explorer, "
-            "e.g. frontier, or a dataset."
+            f"explore=oracle on {type(env).__name__}: wanted a world that can draw its own states. "
+            "Use another explorer, e.g. frontier, or a dataset."
         )
 
     def make(key: Key) -> States:

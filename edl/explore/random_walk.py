@@ -1,7 +1,7 @@
 """Random actions that persist: the baseline every explorer has to beat, and many published ones do not.
 
-With probability ``persistence`` an action is repeated, otherwise it is drawn anew, uniformly. Persistence 0 is the usual
-random policy.
+With probability ``persistence`` an action is repeated, otherwise it is drawn anew, uniformly. Persistence 0 is the
+usual random policy.
 """
 
 from typing import NamedTuple

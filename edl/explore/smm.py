@@ -48,11 +48,11 @@ class SMMConfig:
     rollouts: int = 1
     policies: int = 4
     """In the mixture."""
-    density_weight: float = 1.0
+    density_weight: float = 10.0
     discriminator_weight: float = 1.0
     reference_sign: bool = False
     """Pay for states that do not tell the policies apart, as the public code does."""
-    entropy_weight: float = 0.1
+    entropy_weight: float = 1.0
     """alpha of SAC."""
     density: Literal["vae", "histogram", "kde", "knn"] = "vae"
     """What q(s) is: the paper's VAE, which takes gradient steps, or one that is fitted anew every iteration."""

@@ -1,4 +1,4 @@
-"""Distances in which q(s|z) can be Gaussian: straight through walls (the paper), or as the world lets one walk (ours)."""
+"""Distances in which q(s|z) can be Gaussian: straight through walls (the paper), or as one can walk (ours)."""
 
 import abc
 

@@ -1,7 +1,7 @@
 """Stage 3: train pi(a|s,z) to end where the decoder would have put it, r = log q(s|z) (Eq. 9 of the paper).
 
-The objective is frozen: ``update`` learns nothing, because p(s), and with it q(s|z), was fixed in stages 1 and 2. That is
-the difference between EDL and every method in `edl.baselines`.
+The objective is frozen: ``update`` learns nothing, because p(s), and with it q(s|z), was fixed in stages 1 and 2. That
+is the difference between EDL and every method in `edl.baselines`.
 """
 
 from typing import Any, Literal
@@ -49,9 +49,7 @@ class LearnConfig:
 
 
 def paper(**changes: Any) -> LearnConfig:
-    """Euclidean distance and Sibling Rivalry, 2 x 50 episodes of 50 steps, 12.5M steps; undiscounted as the terminal
-    reward is.
-    """
+    """Euclidean distance, Sibling Rivalry, 2 x 50 episodes a cycle, 12.5M steps; undiscounted, as its reward is."""
     recipe: dict[str, Any] = {
         "reward": "shipped",
         "distance": "euclidean",
@@ -65,8 +63,8 @@ def paper(**changes: Any) -> LearnConfig:
 def measure(key: Key, experience: Experience | None, config: LearnConfig) -> Distance:
     """The distance that the config names. ``experience`` is needed for walking distance alone.
 
-    It is made once, before learning, and handed to `learn`: an estimate that moved with the policy would make the reward
-    move too.
+    It is made once, before learning, and handed to `learn`: an estimate that moved with the policy would make the
+    reward move too.
     """
     return Euclidean() if config.distance == "euclidean" else walking_distance(key, experience, config.walking)
 

@@ -1,15 +1,14 @@
 """What stage 3 pays. The paper's Eq. 9, r(s,z) = log q(s|z), in three versions, each in any `Distance`.
 
-``log_likelihood``  r_t = log q(s_{t+1}|z) = -d(s_{t+1}, g_z)^2 / 2 + const: the equation, q Gaussian with unit variance.
+``log_likelihood``  r_t = log q(s_{t+1}|z) = -d(s_{t+1}, g_z)^2 / 2 + const: the equation, with unit variance.
 ``shipped``         r_t = -d(s_{t+1}, g_z) + 1{d <= delta}: what the authors' code pays.
-``progress``        r_t = d(s_t, g_z) - d(s_{t+1}, g_z): what each step adds to -d. Its undiscounted sum depends on s_0 and
-                    s_T only, so it asks for the same end state as log q(s_T|z), whose maximum it shares, but the
+``progress``        r_t = d(s_t, g_z) - d(s_{t+1}, g_z): what each step adds to -d. Its undiscounted sum depends on s_0
+                    and s_T only, so it asks for the same end state as log q(s_T|z), whose maximum it shares, but the
                     credit for every step is paid at once and returns have the same scale for near and far goals.
 """
 
 from collections.abc import Callable
 
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from edl.envs.rollout import Episode

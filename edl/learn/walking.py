@@ -1,16 +1,16 @@
 """Walking distance, estimated from experience: the length of the shortest way along roads that were walked.
 
 The paper blames its deceptive rewards on the Gaussian q(s|z) in Euclidean distance, "which does not consider the actual
-connectivity within the MDP". Here the distance is measured along moves that an explorer made. Nothing is read off walls.
+connectivity within the MDP". Here the distance is measured along moves that were made; nothing is read off walls.
 
-What must not happen is a shortcut: walls are thin, agents rest against both sides of them, and a single false road through
-one spoils all distances. So nothing is ever taken for connected because it is near.
+What must not happen is a shortcut: walls are thin, agents rest against both sides of them, and a single false road
+through one spoils all distances. So nothing is ever taken for connected because it is near.
 
-* In the plane, two moves are connected if and only if they *cross*. Landmarks are pieces of moves, and a road between two
-  of them is a move that crosses both.
+* In the plane, two moves are connected if and only if they *cross*. Landmarks are pieces of moves, and a road between
+  two of them is a move that crosses both.
 * In more dimensions moves do not cross. There a `Chart` supplies roads between landmarks with room around them.
-* A state is not located by the nearest landmark either, which may be behind a wall. An episode is *followed*: it begins at
-  a landmark where explored episodes began, and from each landmark it can only get to others that are a short walk away.
+* A state is not located by the nearest landmark either, which may be behind a wall. An episode is *followed*: it begins
+  at a landmark where explored episodes began, and from each landmark it can only get to others that are a short walk away.
 
 Lengths are in typical moves (`edl.chart.unit_of`) until the last line of `Walking.along`.
 """
@@ -32,7 +32,7 @@ BATCH = 50
 CANDIDATES = 16384
 """Moves out of which landmarks are chosen."""
 SHORTEST, SHARE = 0.25, 0.5
-"""A landmark is a piece of a move that reaches this share of the landmarks' spacing from its middle, and at least so far."""
+"""A landmark is a piece of a move: this share of the landmarks' spacing to both sides, and at least so much."""
 STATES = 16384
 """Explored states kept, by which goals are located."""
 FAR = 1e6
@@ -60,8 +60,8 @@ class WalkingConfig:
 class Walking(Distance):
     """d(s, g) along roads. ``walks`` are the shortest ways between landmarks; ``known`` says which landmarks count.
 
-    ``states`` are explored ones, each with the landmark at which its episode was when it came there (``homes``): by them
-    a state without a past, such as a goal, is located.
+    ``states`` are explored ones, each with the landmark at which its episode was when it came there (``homes``): by
+    them a state without a past, such as a goal, is located.
     """
 
     unit: Float[Array, " s"]

@@ -1,0 +1,1 @@
+"""Networks, distributions of actions, and the one place where an optimiser steps."""

@@ -1,5 +1,7 @@
-"""Matrix products in full float32. On a GPU the default rounds inputs to 10 bits, which is fine for a network and ruinous
-for geometry, where squared distances are small differences of large products.
+"""Matrix products in full float32.
+
+On a GPU the default rounds inputs to 10 bits, which is fine for a network and ruinous for geometry, where squared
+distances are small differences of large products.
 """
 
 import jax.numpy as jnp

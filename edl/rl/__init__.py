@@ -1,0 +1,1 @@
+"""The learners, PPO and SAC, each written once against `Objective`."""

@@ -58,7 +58,7 @@ class PPOConfig:
 
 
 def paper(**changes: Any) -> PPOConfig:
-    """The paper's hyperparameter table: horizon 2500, batches of 250, 4 epochs; Adam's epsilon as in the authors' code."""
+    """The paper's table: horizon 2500, batches of 250, 4 epochs; Adam's epsilon as in the authors' code."""
     recipe: dict[str, Any] = {
         "iterations": 2500,
         "rollouts": 50,

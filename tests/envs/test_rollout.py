@@ -7,6 +7,7 @@ import numpy as np
 from edl.envs.gridworld import chain, gridworld
 from edl.envs.maze import maze
 from edl.envs.rollout import Skill, rollout, rollout_with_memory
+from tests.compiling import jit
 
 KEY = jax.random.key(0)
 SKILL = Skill(jnp.array([1.0]), jnp.int32(3), jnp.array([9.0, 9.0]))
@@ -69,15 +70,28 @@ def test_episodes_with_one_start_key_start_together_and_go_apart():
     def act(key, observation, code):
         return jax.random.uniform(key, (2,), minval=-0.9, maxval=0.9), jnp.zeros(())
 
+    @jit
     def play(key, start_key):
         return rollout(key, env, act, SKILL, start_key=start_key).features
 
     one, other = jax.random.split(KEY)
-    first, second, elsewhere, alone = play(one, KEY), play(other, KEY), play(one, other), jax.jit(play)(one, KEY)
+    first, second, elsewhere = play(one, KEY), play(other, KEY), play(one, other)
     np.testing.assert_array_equal(first[0], second[0])
     assert not np.allclose(first[1:], second[1:])
     assert not np.allclose(first[0], elsewhere[0])
-    np.testing.assert_allclose(alone, first, rtol=1e-6)
+
+
+def test_an_episode_can_begin_in_a_state_of_the_world_and_has_all_its_time():
+    env = chain(9, 3, terminates=True)
+    late = env.reset(KEY)._replace(tile=jnp.array([4, 0], jnp.int32), time=jnp.int32(2))
+
+    def act(key, observation, memory):
+        return jnp.int32(RIGHT), jnp.zeros(()), memory
+
+    episode = rollout_with_memory(KEY, env, act, SKILL, lambda observation: observation, start_state=late)
+    np.testing.assert_array_equal(episode.features[:, 0], [4, 5, 6, 7])
+    assert episode.valid.all()
+    np.testing.assert_array_equal(episode.states.tile[:, 0], [5, 6, 7])
 
 
 def test_a_batch_of_episodes_is_a_vmap():

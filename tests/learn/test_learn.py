@@ -32,7 +32,15 @@ SKILLS = SkillModel(
     decoder=None,
     normaliser=SCALE,
 )
-TINY = PPOConfig(iterations=60, rollouts=64, minibatches=4, hidden=(16,), learning_rate=1e-2, entropy_weight=0.0)
+TINY = PPOConfig(
+    iterations=60,
+    rollouts=64,
+    minibatches=4,
+    hidden=(16,),
+    learning_rate=1e-2,
+    last_learning_rate=1e-2,
+    entropy_weight=0.0,
+)
 PLAIN = LearnConfig(distance="euclidean", ppo=TINY)
 RIVALS = paper(ppo=dataclasses.replace(TINY, rollouts=32, gamma=1.0, bootstrap=False))
 
@@ -108,6 +116,12 @@ def test_skills_are_drawn_from_the_model():
     drawn = jax.vmap(lambda key: objective.sample(key, None))(jax.random.split(jax.random.key(0), 200))
     np.testing.assert_array_equal(drawn.goal, GOALS[drawn.index])
     assert 60 < jnp.sum(drawn.index) < 140
+
+
+def test_stops_when_goals_are_reached(learned):
+    _, metrics = learned
+    assert not metrics["done"].any()  # neither got as far as that
+    assert 0.5 < PLAIN.stop_at < 1.0 < paper().stop_at
 
 
 def test_the_recipe_of_the_paper():

