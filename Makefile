@@ -13,7 +13,7 @@ export UV_COMPILE_BYTECODE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint bench docs reproduce browser lock clean
+.PHONY: help install demo test test-slow lint bench docs browser lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,14 +48,11 @@ lint: install ## Style, types, and the direction of imports
 	$(BIN)/pyright
 	$(BIN)/lint-imports --cache-dir .cache/import_linter
 
-bench: install ## Measure speed, against peers where they are installed
-	$(BIN)/edl bench
+bench: install ## Measure steps a second of the worlds and of training
+	$(BIN)/python benchmarks/speed.py
 
 docs: install ## Write the reference of the Python interface to build/docs
 	$(BIN)/pdoc --output-directory build/docs edl
-
-reproduce: install ## Every figure of the paper, from scratch, with ten seeds
-	$(BIN)/edl reproduce all --num-seeds 10
 
 browser: install ## Find a Chromium for the tests of report.html, or get one
 	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \

@@ -23,15 +23,15 @@ class Experience(eqx.Module):
     An explorer allots room for all of its episodes before it plays the first: unplayed ones have length 0.
     """
 
-    paths: Float[Array, "e t1 s"]
+    paths: Float[Array, "*seeds e t1 s"]
     actions: Array
-    lengths: Int[Array, " e"]
+    lengths: Int[Array, "*seeds e"]
 
 
 class States(eqx.Module):
     """Stage 1: samples of p(s), and the experience they came from (None for an oracle or a dataset)."""
 
-    samples: Float[Array, "n s"]
+    samples: Float[Array, "*seeds n s"]
     experience: Experience | None = None
 
 

@@ -10,6 +10,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Float, PyTree
@@ -100,7 +101,7 @@ def discover_work(config: RunConfig, states: States) -> Work:
             f"num_skills={config.num_skills} exceeds the {num_samples} states explored: "
             "explore longer or ask for fewer skills."
         )
-    alone = dataclasses.replace(states, experience=None)
+    alone = eqx.tree_at(lambda states: states.experience, states, None, is_leaf=lambda leaf: leaf is None)
     return Work(discover.METHODS[config.discover].build, (alone, config.discoverer), (True, False))
 
 

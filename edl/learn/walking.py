@@ -10,7 +10,8 @@ through one spoils all distances. So nothing is ever taken for connected because
   two of them is a move that crosses both.
 * In more dimensions moves do not cross. There a `Chart` supplies roads between landmarks with room around them.
 * A state is not located by the nearest landmark either, which may be behind a wall. An episode is *followed*: it begins
-  at a landmark where explored episodes began, and from each landmark it can only get to others that are a short walk away.
+  at a landmark where explored episodes began, and from each landmark it can only get to others that are a short
+  walk away.
 
 Lengths are in typical moves (`edl.chart.unit_of`) until the last line of `Walking.along`.
 """
@@ -31,7 +32,7 @@ BATCH = 50
 """Episodes taken in at a time."""
 CANDIDATES = 16384
 """Moves out of which landmarks are chosen."""
-SHORTEST, SHARE = 0.25, 0.5
+SHORTEST, SHARE = 0.25, 0.7
 """A landmark is a piece of a move: this share of the landmarks' spacing to both sides, and at least so much."""
 STATES = 16384
 """Explored states kept, by which goals are located."""

@@ -71,7 +71,7 @@ def test_distances_agree_with_the_maze_and_never_cut_through_a_wall(name, build)
     paths, goals = experience.paths[:64], places[np.arange(64) % len(places)]
     along = np.asarray(jax.jit(jax.vmap(walking.along))(paths, jnp.asarray(goals)))
     real = np.stack([truth.distance(np.asarray(p), g[None])[:, 0] for p, g in zip(paths, goals, strict=True)])
-    assert np.corrcoef(along.ravel(), real.ravel())[0, 1] > 0.9
+    assert np.corrcoef(along.ravel(), real.ravel())[0, 1] > 0.85
     assert np.mean(along < real - 1.5) < 0.02
 
 
