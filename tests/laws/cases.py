@@ -1,0 +1,88 @@
+"""Every method of every registry, and the learner, each made as small as its config allows."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from edl import baselines, discover, explore
+from edl.artifacts import SkillModel, States
+from edl.envs.maze import maze
+from edl.learn import LearnConfig, learn
+from edl.learn.distance import Euclidean
+from edl.nets.normalise import identity
+from edl.program import Program
+
+HORIZON = 6
+ENV = maze("square", horizon=HORIZON)
+STATES = States(samples=jax.random.uniform(jax.random.key(7), (200, 2), minval=-3.0, maxval=2.0))
+GOALS = jnp.array([[-1.0, 0.0], [1.0, 0.5], [0.0, 1.0]])
+SKILLS = SkillModel(GOALS, GOALS, GOALS, jnp.full(3, 1 / 3), None, None, identity(2))
+
+SMALL: dict[str, Any] = {
+    "iterations": 2,
+    "rollouts": 4,
+    "rounds": 2,
+    "epochs": 1,
+    "minibatches": 2,
+    "hidden": (8,),
+    "hidden_size": 8,
+    "hidden_layers": 1,
+    "embedding": 4,
+    "code_size": 4,
+    "batch_size": 16,
+    "update_every": 6,
+    "capacity": 200,
+    "fitted_to": 32,
+    "particles": 16,
+    "neighbours": 2,
+    "landmarks": 80,
+    "candidates": 8,
+    "sources": 2,
+    "cells": 64,
+    "num_samples": 50,
+    "num_skills": 3,
+    "restarts": 2,
+    "lloyd_steps": 4,
+    "gradient_steps": 4,
+    "steps_per_iteration": 2,
+    "distance": "euclidean",
+}
+"""Sizes, for the fields of these names."""
+
+
+class Case(NamedTuple):
+    """``build(*inputs, config)`` is the program of a method."""
+
+    stage: str
+    name: str
+    build: Callable[..., Program]
+    inputs: tuple
+    config: Any
+
+    def __str__(self) -> str:
+        return f"{self.stage}-{self.name}"
+
+
+def shrink(config: Any) -> Any:
+    """The config with `SMALL` for the fields it has, and for those of the configs in it."""
+    changes = {}
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            changes[field.name] = shrink(value)
+        elif field.name in SMALL:
+            changes[field.name] = SMALL[field.name]
+    return dataclasses.replace(config, **changes)
+
+
+REGISTRIES = {"explore": (explore, (ENV,)), "discover": (discover, (STATES,)), "baselines": (baselines, (ENV,))}
+CASES = [
+    Case(stage, name, method.build, inputs, shrink(method.config()))
+    for stage, (folder, inputs) in REGISTRIES.items()
+    for name, method in folder.METHODS.items()
+]
+CASES.append(Case("learn", "edl", learn, (ENV, SKILLS, Euclidean()), shrink(LearnConfig())))
+CASES.append(Case("learn", "rivalry", learn, (ENV, SKILLS, Euclidean()), shrink(LearnConfig(rivalry=True))))
