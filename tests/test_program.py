@@ -17,7 +17,9 @@ def draws(iterations):
         draw = jax.random.normal(key)
         return {**state, "sum": state["sum"] + draw}, {"draw": draw}
 
-    return Program(lambda key: {"first": key, "sum": 0.0}, step, lambda state: (state["first"], state["sum"]), iterations)
+    return Program(
+        lambda key: {"first": key, "sum": 0.0}, step, lambda state: (state["first"], state["sum"]), iterations
+    )
 
 
 def test_a_program_is_the_scan_of_its_step():

@@ -101,9 +101,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
 }
 
 
-def _whole(
-    words: list[str], command: str, about: str, nested: Sequence[str], until: str, method: str = "edl"
-) -> int:
+def _whole(words: list[str], command: str, about: str, nested: Sequence[str], until: str, method: str = "edl") -> int:
     """A run from its beginning, or from where it was stopped."""
     from edl.cli import options
     from edl.experiments import run as runs

@@ -81,9 +81,7 @@ class Bars:
     def tick(self, stage: str, tick: Progressed) -> None:
         """Move the bar."""
         rate, shown = speed(tick.pace, tick.env_steps), headline(tick.metrics)
-        self.progress.update(
-            self.tasks[stage], total=tick.iterations, completed=tick.iteration, rate=rate, shown=shown
-        )
+        self.progress.update(self.tasks[stage], total=tick.iterations, completed=tick.iteration, rate=rate, shown=shown)
 
     def end(self, stage: str) -> None:
         """Fill the bar."""

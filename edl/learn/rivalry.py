@@ -30,9 +30,7 @@ def rival_reward(name: str, distance: Distance, radius: float | Scalar, episode:
     return inside.at[end - 1].add(balance)
 
 
-def rival_weight(
-    distance: Distance, radius: float | Scalar, epsilon: float | Scalar, episode: Episode
-) -> Scalar:
+def rival_weight(distance: Distance, radius: float | Scalar, epsilon: float | Scalar, episode: Episode) -> Scalar:
     """1 if this sibling trains the policy, else 0."""
     ends = jnp.stack([episode.last, episode.rival])
     mine, other = jnp.linalg.norm(ends - episode.skill.goal, axis=-1)

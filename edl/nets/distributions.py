@@ -106,9 +106,7 @@ class TanhGaussian(Distribution):
         """A reparametrised draw and its log-density, without inverting the tanh."""
         return self.reparametrise(jax.random.normal(key, self.low.shape), params)
 
-    def reparametrise(
-        self, noise: Float[Array, " a"], params: Float[Array, " p"]
-    ) -> tuple[Float[Array, " a"], Scalar]:
+    def reparametrise(self, noise: Float[Array, " a"], params: Float[Array, " p"]) -> tuple[Float[Array, " a"], Scalar]:
         """The action that standard normal ``noise`` leads to, and its log-density."""
         mean, log_std = self.moments(params)
         u = mean + jnp.exp(log_std) * noise

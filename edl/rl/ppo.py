@@ -155,9 +155,7 @@ def falling(config: PPOConfig) -> optax.Schedule:
     return lambda count: config.learning_rate + (config.last_learning_rate - config.learning_rate) * count / total
 
 
-def play(
-    key: Key, env: Env, objective: Objective, learned: Any, policy: SkillPolicy, rollouts: int
-) -> Episode:
+def play(key: Key, env: Env, objective: Objective, learned: Any, policy: SkillPolicy, rollouts: int) -> Episode:
     """Draw skills, play each from its own start, ``siblings`` times; siblings are told where the other ended."""
 
     def act(key, observation, code):
@@ -269,9 +267,7 @@ def flat_observations(episodes: Episode) -> tuple[Float[Array, "n o"], Array]:
     return observations.reshape(-1, observations.shape[-1]), episodes.valid.reshape(-1)
 
 
-def probe(
-    key: Key, env: Env, objective: Objective, learned: Any, distribution: Distribution
-) -> Float[Array, " c"]:
+def probe(key: Key, env: Env, objective: Objective, learned: Any, distribution: Distribution) -> Float[Array, " c"]:
     """What the critic sees besides (s, z), of some episode: for its shape."""
     params = jnp.zeros(distribution.size)
     skill, nothing = objective.sample(key, learned), jnp.zeros(())

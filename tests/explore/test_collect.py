@@ -32,7 +32,9 @@ def test_states_are_drawn_in_proportion_to_their_weights():
     states = draw_states(KEY, THREE, weights, 800)
     assert states.experience is THREE
     counts = np.bincount(states.samples[:, 0].astype(int), minlength=9)
-    np.testing.assert_allclose(counts, [100, 200, 0, 400, 100, 0, 0, 0, 0], atol=1)  # systematic: no more noise than this
+    np.testing.assert_allclose(
+        counts, [100, 200, 0, 400, 100, 0, 0, 0, 0], atol=1
+    )  # systematic: no more noise than this
 
 
 def test_a_region_keeps_all_samples_inside():

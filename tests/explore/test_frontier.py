@@ -83,7 +83,10 @@ def test_samples_are_visited_states_spread_evenly(explored):
     visited = {tuple(s) for s in np.asarray(states.experience.paths).reshape(-1, 2)}
     assert {tuple(s) for s in np.asarray(states.samples)} <= visited
     shares = np.bincount(cells(states.samples)[0], minlength=len(LAYOUT.cells)) / len(states.samples)
-    of_visits = np.bincount(cells(states.experience.paths)[0], minlength=len(LAYOUT.cells)) / states.experience.paths[..., 0].size
+    of_visits = (
+        np.bincount(cells(states.experience.paths)[0], minlength=len(LAYOUT.cells))
+        / states.experience.paths[..., 0].size
+    )
     assert shares.std() < 0.9 * of_visits.std()
 
 
@@ -185,14 +188,14 @@ def test_does_not_aim_twice_at_one_cell_in_one_episode():
     assert cell != other
 
 
-LEAST_VISITED = jit(
-    lambda key, state, aimed: least_visited(key, ENV, FrontierConfig(), state, jnp.zeros(2), aimed)
-)
+LEAST_VISITED = jit(lambda key, state, aimed: least_visited(key, ENV, FrontierConfig(), state, jnp.zeros(2), aimed))
 
 
 @pytest.mark.parametrize("known", ["visited", "missed"])
 def test_a_landmark_promises_what_is_new_around_it(known):
-    new, half, old = (state_of(**{known: what}) for what in (lambda s: s[0] > 99, lambda s: s[0] < 0, lambda s: s[0] < 99))
+    new, half, old = (
+        state_of(**{known: what}) for what in (lambda s: s[0] > 99, lambda s: s[0] < 0, lambda s: s[0] < 99)
+    )
     promises = [float(PROMISE(KEY, state)) for state in (new, half, old)]
     assert promises[0] == pytest.approx(1.0)
     assert promises[0] > promises[1] + 0.2 > promises[2] + 0.4
@@ -204,11 +207,15 @@ PROMISE = jit(lambda key, state: promise(key, state, jnp.zeros(2), FrontierConfi
 def trip(**changes):
     """On the way along three landmarks at x = 0, 1, 2."""
     zero = jnp.int32(0)
-    return Trip(jnp.array([0, 1, 2, 2]), jnp.int32(2), zero, zero, jnp.bool_(False), jnp.full(4, -1), zero)._replace(**changes)
+    return Trip(jnp.array([0, 1, 2, 2]), jnp.int32(2), zero, zero, jnp.bool_(False), jnp.full(4, -1), zero)._replace(
+        **changes
+    )
 
 
 CHART = dataclasses.replace(
-    blank_chart(jnp.array([2.0, 2.0]), 3, 0.5), landmarks=jnp.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]), count=jnp.int32(3)
+    blank_chart(jnp.array([2.0, 2.0]), 3, 0.5),
+    landmarks=jnp.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]),
+    count=jnp.int32(3),
 )
 """In units of two."""
 

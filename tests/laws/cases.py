@@ -85,4 +85,3 @@ CASES = [
     for name, method in folder.METHODS.items()
 ]
 CASES.append(Case("learn", "edl", learn, (ENV, SKILLS, Euclidean()), shrink(LearnConfig())))
-CASES.append(Case("learn", "rivalry", learn, (ENV, SKILLS, Euclidean()), shrink(LearnConfig(rivalry=True))))

@@ -43,9 +43,7 @@ def test_each_binding_term_moves_one_side_only():
     moves_code = jax.grad(lambda z, codes: quantise(z, codes).codebook, argnums=(0, 1))(z, CODES)
     moves_z = jax.grad(lambda z, codes: quantise(z, codes).commitment, argnums=(0, 1))(z, CODES)
     np.testing.assert_array_equal(moves_code[0], [0.0, 0.0])
-    np.testing.assert_allclose(
-        moves_code[1], [[0.0, 0.0], [2.0, -1.0], [0.0, 0.0]]
-    )  # 2 (e - z), on one row
+    np.testing.assert_allclose(moves_code[1], [[0.0, 0.0], [2.0, -1.0], [0.0, 0.0]])  # 2 (e - z), on one row
     np.testing.assert_allclose(moves_z[0], [-2.0, 1.0])
     np.testing.assert_array_equal(moves_z[1], jnp.zeros((3, 2)))
 

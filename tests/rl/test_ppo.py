@@ -106,7 +106,9 @@ def value(state, policy, observation, code):
 @pytest.mark.parametrize("name", PROBES)
 def test_finds_the_best_action_and_its_value(name, request):
     probe = PROBES[name]
-    state, policy, _ = request.getfixturevalue("one_step") if name == "policy" else request.getfixturevalue("chains")[name]
+    state, policy, _ = (
+        request.getfixturevalue("one_step") if name == "policy" else request.getfixturevalue("chains")[name]
+    )
     first = jnp.zeros(probe.env.observation_size)
     for code in CODES:
         if probe.best_action is not None:
@@ -296,8 +298,12 @@ def test_a_batch_without_weight_changes_nothing(weight):
 def test_a_time_limit_that_must_not_bootstrap_counts_as_an_end():
     env, critic = chain(1, 3, terminates=False), linear(np.zeros((4, 1)), [10.0])
     objective = objective_of(lambda s: jnp.float32(1.0))
-    state = PPOState(start(optax.sgd(1.0), Agent(linear(np.zeros((4, 5)), np.zeros(5)), critic)), None, running_moments(2))
-    policy = SkillPolicy(state.agent.params.actor, Normaliser(jnp.zeros(2), jnp.ones(2)), for_space(env.action_space), CODES)
+    state = PPOState(
+        start(optax.sgd(1.0), Agent(linear(np.zeros((4, 5)), np.zeros(5)), critic)), None, running_moments(2)
+    )
+    policy = SkillPolicy(
+        state.agent.params.actor, Normaliser(jnp.zeros(2), jnp.ones(2)), for_space(env.action_space), CODES
+    )
 
     @jit
     def returns(key, gamma):
