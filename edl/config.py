@@ -14,6 +14,11 @@ import jax
 
 T = TypeVar("T")
 
+MAY_BE_ZERO = {"warmup_iterations", "patience"}
+"""Counts for which zero means: leave it out."""
+MAY_BE_INFINITE = {"max_gradient_norm"}
+"""Numbers for which infinity means: no limit."""
+
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def config(cls: type[T]) -> type[T]:

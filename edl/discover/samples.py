@@ -9,11 +9,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from edl.artifacts import States
-from edl.config import check
+from edl.config import MAY_BE_ZERO, check
 from edl.types import Key
-
-MAY_BE_ZERO = {"warmup_iterations", "patience"}
-"""Counts for which zero means: leave it out."""
 
 
 def subsample(key: Key, states: States, num_samples: int) -> Float[Array, "n s"]:

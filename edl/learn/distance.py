@@ -6,6 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from edl.nets.normalise import Normaliser
+
 
 class Distance(eqx.Module):
     """d(s, g) from each state of an episode to a goal."""
@@ -14,6 +16,11 @@ class Distance(eqx.Module):
     def along(self, path: Float[Array, "t1 s"], goal: Float[Array, " s"]) -> Float[Array, " t1"]:
         """d(s_0, g), ..., d(s_T, g)."""
 
+    def aim(self, goals: Float[Array, "k s"]) -> "Distance":
+        """The same distance, which need be right for these goals alone, and may be quicker."""
+        del goals
+        return self
+
 
 class Euclidean(Distance):
     """||s - g||: the paper's Gaussian, which "does not consider the actual connectivity within the MDP"."""
@@ -21,3 +28,13 @@ class Euclidean(Distance):
     def along(self, path: Float[Array, "t1 s"], goal: Float[Array, " s"]) -> Float[Array, " t1"]:
         """Norm of the difference."""
         return jnp.sqrt(jnp.sum((path - goal) ** 2, axis=-1) + 1e-12)
+
+
+class Normalised(Distance):
+    """||(s - g) / scale||, in standard deviations of p(s): for worlds whose dimensions have no common unit."""
+
+    normaliser: Normaliser
+
+    def along(self, path: Float[Array, "t1 s"], goal: Float[Array, " s"]) -> Float[Array, " t1"]:
+        """Norm of the difference, every dimension in its own scale."""
+        return jnp.sqrt(jnp.sum(((path - goal) / self.normaliser.scale) ** 2, axis=-1) + 1e-12)

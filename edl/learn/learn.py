@@ -8,13 +8,14 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from edl.artifacts import Experience, SkillModel, SkillPolicy
-from edl.config import config
+from edl.config import ConfigError, config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode
-from edl.learn.distance import Distance, Euclidean
-from edl.learn.reward import reward
+from edl.learn.distance import Distance, Euclidean, Normalised
+from edl.learn.reward import posterior, reward
 from edl.learn.rivalry import rival_reward, rival_weight
 from edl.learn.walking import WalkingConfig, walking_distance
 from edl.nets.normalise import Normaliser
@@ -25,17 +26,19 @@ from edl.rl.ppo import PPOConfig, ppo
 from edl.types import Key, Metrics
 
 SUCCESS = 0.5
-"""An episode succeeds if it ends this close to its goal (Euclidean, in the units of the world)."""
+"""An episode succeeds if it ends this close to its goal (Euclidean, in the world's units or standard deviations)."""
 
 
 @config
 class LearnConfig:
     """Defaults are those of the ``fast`` preset; `paper` has the paper's."""
 
-    reward: Literal["log_likelihood", "shipped", "progress"] = "progress"
-    """``log_likelihood`` (the paper's equation), ``shipped`` (the authors' code) or ``progress`` (ours)."""
-    distance: Literal["euclidean", "walking"] = "walking"
-    """``euclidean`` (the paper) or ``walking``, estimated from experience (ours)."""
+    reward: Literal["log_likelihood", "shipped", "progress", "visits", "posterior"] = "progress"
+    """``log_likelihood`` (the paper's equation), ``shipped`` (the authors' code), ``progress`` (ours); or
+    ``posterior``, the reverse form that the paper's appendix argues against, without distance or siblings."""
+    distance: Literal["euclidean", "walking", "normalised"] = "walking"
+    """``euclidean`` (the paper), ``walking``, estimated from experience (ours), or ``normalised``, which is Euclidean in
+    standard deviations of p(s), for worlds whose dimensions have no common unit."""
     rivalry: bool = False
     """Play siblings, and train on the terminal, undiscounted reward of Sibling Rivalry."""
     epsilon: float = 5.0
@@ -44,7 +47,7 @@ class LearnConfig:
     """delta, within which the goal counts as reached by the reward."""
     stop_at: float = 0.99
     """Stop early once the running mean of goal_success is this high; above 1, never."""
-    ppo: PPOConfig = PPOConfig()
+    ppo: PPOConfig = PPOConfig(iterations=800)
     walking: WalkingConfig = WalkingConfig()
 
 
@@ -66,11 +69,17 @@ def measure(key: Key, experience: Experience | None, config: LearnConfig) -> Dis
     It is made once, before learning, and handed to `learn`: an estimate that moved with the policy would make the
     reward move too.
     """
-    return Euclidean() if config.distance == "euclidean" else walking_distance(key, experience, config.walking)
+    if config.distance != "walking":
+        return Euclidean()
+    if experience is None:
+        raise ConfigError("distance=walking without experience: episodes to measure by are wanted. Use a scout.")
+    return walking_distance(key, experience, config.walking)
 
 
 def learn(env: Env, skills: SkillModel, distance: Distance, config: LearnConfig) -> Program[Any, SkillPolicy]:
     """Train a policy for the skills."""
+    if config.distance == "normalised":
+        distance = Normalised(skills.normaliser)
     normaliser = widen(skills.normaliser, env.observation_size)
     objective = edl_objective(skills, distance, config)
     program = ppo(env, objective, config.ppo, codes=skills.codes, normaliser=normaliser)
@@ -81,13 +90,15 @@ def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig) -
     """r = log q(s|z), with everything in it fixed."""
 
     def update(key: Key, state: None, episodes: Episode) -> tuple[None, Metrics]:
-        return state, goal_metrics(episodes)
+        return state, goal_metrics(episodes, unit)
 
+    unit = distance.normaliser.scale if isinstance(distance, Normalised) else 1.0
     common = {"init": lambda key: None, "sample": lambda key, state: skills.sample(key), "update": update}
+    if config.reward == "posterior":
+        return Objective(**common, reward=lambda state, episode: posterior(skills, episode))
     if not config.rivalry:
-        return Objective(
-            **common, reward=lambda state, episode: reward(config.reward, distance, config.radius, episode)
-        )
+        aimed = distance if skills.continuous else distance.aim(skills.goals)
+        return Objective(**common, reward=lambda state, episode: reward(config.reward, aimed, config.radius, episode))
     return Objective(
         **common,
         reward=lambda state, episode: rival_reward(config.reward, distance, config.radius, episode),
@@ -97,10 +108,10 @@ def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig) -
     )
 
 
-def goal_metrics(episodes: Episode) -> Metrics:
-    """How far from their goals episodes ended, and the share that ended within `SUCCESS`."""
+def goal_metrics(episodes: Episode, unit: Float[Array, " s"] | float = 1.0) -> Metrics:
+    """How far from their goals episodes ended, in these units, and the share that ended within `SUCCESS`."""
     ends = jax.vmap(lambda episode: episode.last)(episodes)
-    distances = jnp.linalg.norm(ends - episodes.skill.goal, axis=-1)
+    distances = jnp.linalg.norm((ends - episodes.skill.goal) / unit, axis=-1)
     return {"goal_distance": jnp.mean(distances), "goal_success": jnp.mean(distances <= SUCCESS)}
 
 

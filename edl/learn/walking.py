@@ -9,12 +9,14 @@ through one spoils all distances. So nothing is ever taken for connected because
 * In the plane, two moves are connected if and only if they *cross*. Landmarks are pieces of moves, and a road between
   two of them is a move that crosses both.
 * In more dimensions moves do not cross. There a `Chart` supplies roads between landmarks with room around them.
-* A state is not located by the nearest landmark either, which may be behind a wall. An episode is *followed*: it begins
-  at a landmark where explored episodes began, and from each landmark it can only get to others that are a short
-  walk away.
+* A state is not located by the nearest landmark either, which may be behind a wall. An episode is *followed*: whenever
+  a move of it crosses a piece, that is where it is, for certain; until the next time it stays there, or goes to another
+  landmark that can be seen from there (the walk to it is hardly longer than the straight line).
 
 Lengths are in typical moves (`edl.chart.unit_of`) until the last line of `Walking.along`.
 """
+
+import dataclasses
 
 import equinox as eqx
 import jax
@@ -34,14 +36,18 @@ CANDIDATES = 16384
 """Moves out of which landmarks are chosen."""
 SHORTEST, SHARE = 0.25, 0.7
 """A landmark is a piece of a move: this share of the landmarks' spacing to both sides, and at least so much."""
-STATES = 16384
-"""Explored states kept, by which goals are located."""
+STATES = 131072
+"""Explored states kept at most, by which goals are located."""
 FAR = 1e6
 """Where states are put that were not reached."""
-CLOSE = 1.0
-"""Within this walk of the goal's landmark, distance is straight."""
+CLOSE = 0.6
+"""A way that is longer than the straight line by no more than this (and `DETOUR`) is straight."""
+NEAR = 1.0
+"""So near a landmark, a state belongs to it."""
 OVERLAP = 0.8
 """Landmarks within this distance may carry a state's way on."""
+DETOUR, SLACK = 1.25, 0.1
+"""A landmark can be seen from another if the walk between them is at most the straight line times this, plus that."""
 
 
 @config
@@ -61,53 +67,93 @@ class WalkingConfig:
 class Walking(Distance):
     """d(s, g) along roads. ``walks`` are the shortest ways between landmarks; ``known`` says which landmarks count.
 
-    ``states`` are explored ones, each with the landmark at which its episode was when it came there (``homes``): by
-    them a state without a past, such as a goal, is located.
+    ``pieces`` reach to both sides of the landmarks (they are zero where moves do not cross). ``neighbours`` are the
+    landmarks to be seen from each, the nearest first. ``states`` are explored ones, each with the landmark at which its
+    episode was when it came there (``homes``): by them a state without a past, such as a goal, is located. Once it is
+    aimed at some goals, they take the place of the states, and ``lefts`` are the ways that are left to them.
     """
 
     unit: Float[Array, " s"]
     landmarks: Float[Array, "m s"]
+    pieces: Float[Array, "m s"]
     known: Bool[Array, " m"]
     begins: Bool[Array, " m"]
     walks: Float[Array, "m m"]
     neighbours: Int[Array, "m k"]
     states: Float[Array, "n s"]
     homes: Int[Array, " n"]
+    lefts: Float[Array, "n m"] | None = None
 
     def along(self, path: Float[Array, "t1 s"], goal: Float[Array, " s"]) -> Float[Array, " t1"]:
         """Follow an episode from landmark to landmark, and measure the way that is left at each state."""
         path, goal = path / self.unit, goal / self.unit
-        home = self.homes[jnp.argmin(jnp.sum((self.states - goal) ** 2, axis=1))]
-        left = self.walks[home] + jnp.linalg.norm(goal - self.landmarks[home])
+        left = self.left(goal)
 
         def measure(state: Float[Array, " s"], node: Int[Array, ""]) -> Scalar:
-            near = self.neighbours[node]
-            gap = jnp.linalg.norm(self.landmarks[near] - state, axis=1)
-            ways = jnp.where(gap <= jnp.maximum(OVERLAP, jnp.min(gap)), gap + left[near], jnp.inf)
-            straight = jnp.linalg.norm(state - goal)
-            walked = jnp.maximum(jnp.min(ways), straight)
-            return jnp.where(self.walks[home, node] <= CLOSE, straight, walked)
+            gap, near = self.about(state, node)
+            walked, straight = jnp.min(gap + left[near]), jnp.linalg.norm(state - goal)
+            return jnp.where(walked <= DETOUR * straight + CLOSE, straight, walked)
 
         distances = jax.vmap(measure)(path, self.follow(path))
         return distances * jnp.exp(jnp.mean(jnp.log(self.unit)))
 
-    def follow(self, path: Float[Array, "t1 s"]) -> Int[Array, " t1"]:
-        """The landmarks that an episode is at, each a short walk from the last."""
+    def left(self, goal: Float[Array, " s"]) -> Float[Array, " m"]:
+        """The way that is left to a goal from each landmark."""
+        if self.lefts is not None:
+            return self.lefts[self.nearest(goal)]
+        gap, near = self.about(goal, self.home(goal))
+        return jnp.min(self.walks[near] + gap[:, None], axis=0)
 
-        def move(node: Int[Array, ""], state: Float[Array, " s"]) -> tuple[Int[Array, ""], Int[Array, ""]]:
+    def about(self, state: Float[Array, " s"], node: Int[Array, ""]) -> tuple[Float[Array, " k"], Int[Array, " k"]]:
+        """The landmarks about a state that is at ``node``, and how far they are: infinitely, if not about it."""
+        near = self.neighbours[node]
+        gap = jnp.linalg.norm(self.landmarks[near] - state, axis=1)
+        return jnp.where(gap <= jnp.maximum(OVERLAP, jnp.min(gap)), gap, jnp.inf), near
+
+    def aim(self, goals: Float[Array, "k s"]) -> "Walking":
+        """The same distance, for these goals alone: they are located once, instead of for every episode."""
+        goals = goals / self.unit
+        homes, lefts = jax.lax.map(lambda goal: (self.home(goal), self.left(goal)), goals)
+        return dataclasses.replace(self, states=goals, homes=homes, lefts=lefts)
+
+    def home(self, goal: Float[Array, " s"]) -> Int[Array, ""]:
+        """The landmark of a state without a past: that of the nearest explored state."""
+        return self.homes[self.nearest(goal)]
+
+    def nearest(self, goal: Float[Array, " s"]) -> Int[Array, ""]:
+        """The nearest of the states that are kept."""
+        return jnp.argmin(jnp.sum((self.states - goal) ** 2, axis=1))
+
+    def follow(self, path: Float[Array, "t1 s"]) -> Int[Array, " t1"]:
+        """The landmarks that an episode is at."""
+        first = self.begin(path[0])
+
+        def move(node: Int[Array, ""], step: tuple) -> tuple[Int[Array, ""], Int[Array, ""]]:
+            state, sure, crossed = step
             near = self.neighbours[node]
             gap = jnp.sum((self.landmarks[near] - state) ** 2, axis=1)
-            node = near[jnp.argmin(jnp.where(self.walks[node, near] < jnp.inf, gap, jnp.inf))]
+            stays = jnp.sum((self.landmarks[node] - state) ** 2) <= NEAR**2
+            node = jnp.where(sure, crossed, jnp.where(stays, node, near[jnp.argmin(gap)]))
             return node, node
 
-        return jax.lax.scan(move, self.begin(path[0]), path)[1]
+        _, nodes = jax.lax.scan(move, first, (path[1:], *self.last_crossed(path)))
+        return jnp.concatenate([first[None], nodes])
+
+    def last_crossed(self, path: Float[Array, "t1 s"]) -> tuple[Bool[Array, " t"], Int[Array, " t"]]:
+        """Whether each move crosses a piece, and the last one that it crosses."""
+        if path.shape[-1] != 2:
+            nothing = jnp.zeros(path.shape[0] - 1, jnp.int32)
+            return nothing > 0, nothing
+        where = crossing_points(path[:-1], path[1:], self.landmarks, self.pieces)
+        where = jnp.where(self.known, where, -1.0)
+        return jnp.max(where, axis=1) >= 0, jnp.argmax(where, axis=1)
 
     def begin(self, state: Float[Array, " s"]) -> Int[Array, ""]:
         """Where an episode begins: at a landmark that explored episodes began at, if there is one about."""
         gap = jnp.sum((self.landmarks - state) ** 2, axis=1)
         usual = jnp.argmin(jnp.where(self.begins, gap, jnp.inf))
         nearest = jnp.argmin(jnp.where(self.known, gap, jnp.inf))
-        return jnp.where(self.begins[usual] & (gap[usual] <= (2 * CLOSE) ** 2), usual, nearest)
+        return jnp.where(self.begins[usual] & (gap[usual] <= (2 * NEAR) ** 2), usual, nearest)
 
 
 def walking_distance(key: Key, experience: Experience, config: WalkingConfig) -> Walking:
@@ -117,16 +163,28 @@ def walking_distance(key: Key, experience: Experience, config: WalkingConfig) ->
     unit = charts.unit_of(paths)
     paths = paths / unit
     survey = survey_by_crossing if paths.shape[-1] == 2 else survey_by_chart
-    landmarks, used, roads, begins = survey(landmark_key, paths, valid, config)
+    landmarks, pieces, used, roads, begins = survey(landmark_key, paths, valid, config)
     walks = shortest(roads)
     hub = jnp.argmax(jnp.sum(jnp.isfinite(walks) & used, axis=1))
     known = jnp.isfinite(walks[hub]) & used
     walks = jnp.where(known[:, None] & known, walks, jnp.inf)
-    _, neighbours = jax.lax.top_k(-walks, min(config.neighbours, config.landmarks))
+    neighbours = in_sight(landmarks, walks, min(config.neighbours, config.landmarks))
     nobody = (jnp.zeros((1, paths.shape[-1])), jnp.zeros(1, jnp.int32))
-    draft = Walking(unit, landmarks, known, begins & known, walks, neighbours, *nobody)
+    draft = Walking(unit, landmarks, pieces, known, begins & known, walks, neighbours, *nobody)
     states, homes = explored_states(state_key, paths, valid, draft)
     return eqx.tree_at(lambda w: (w.states, w.homes), draft, (states, homes))
+
+
+def seen(walks: Float[Array, "*m"], straight: Float[Array, "*m"]) -> Bool[Array, "*m"]:
+    """Whether the walk between landmarks is no detour."""
+    return walks <= DETOUR * straight + SLACK
+
+
+def in_sight(landmarks: Float[Array, "m s"], walks: Float[Array, "m m"], count: int) -> Int[Array, "m k"]:
+    """The nearest landmarks that can be seen from each; where there are fewer, the rest is the landmark itself."""
+    straight = jnp.linalg.norm(landmarks[:, None] - landmarks, axis=-1)
+    gaps, near = jax.lax.top_k(-jnp.where(seen(walks, straight), walks, jnp.inf), count)
+    return jnp.where(gaps > -jnp.inf, near, jnp.arange(landmarks.shape[0])[:, None])
 
 
 def explored_states(
@@ -139,8 +197,8 @@ def explored_states(
     return states[some], homes[some]
 
 
-Survey = tuple[Float[Array, "m s"], Bool[Array, " m"], Float[Array, "m m"], Bool[Array, " m"]]
-"""Landmarks, which of them are in use, lengths of the roads between them, and where episodes began."""
+Survey = tuple[Float[Array, "m s"], Float[Array, "m s"], Bool[Array, " m"], Float[Array, "m m"], Bool[Array, " m"]]
+"""Landmarks, their pieces, which of them are in use, lengths of the roads between them, and where episodes began."""
 
 
 def survey_by_crossing(
@@ -170,7 +228,7 @@ def survey_by_crossing(
     traffic, _ = jax.lax.scan(count, jnp.zeros((config.landmarks, config.landmarks)), batches)
     straight = jnp.linalg.norm(landmarks[:, None] - landmarks, axis=-1)
     first = crossings(paths[:, 0], paths[:, 1], landmarks, pieces) & valid[:, :1]
-    return landmarks, used, jnp.where(traffic >= 1, straight, jnp.inf), jnp.any(first, axis=0)
+    return landmarks, pieces, used, jnp.where(traffic >= 1, straight, jnp.inf), jnp.any(first, axis=0)
 
 
 def survey_by_chart(
@@ -191,7 +249,8 @@ def survey_by_chart(
     lengths = jnp.sqrt(jnp.maximum(chart.gaps(chart.landmarks), 0.0))
     roads = jnp.where((chart.traffic >= 1) & passable[:, None] & passable, lengths, jnp.inf)
     passes, _, _ = charts.incidence(chart, paths[:, 0], paths[:, 1])
-    return chart.landmarks, passable, roads, jnp.sum(passes * valid[:, :1], axis=0) > 0
+    begins = jnp.sum(passes * valid[:, :1], axis=0) > 0
+    return chart.landmarks, jnp.zeros_like(chart.landmarks), passable, roads, begins
 
 
 def some_episodes(key: Key, experience: Experience, most: int) -> tuple[Float[Array, "e t1 s"], Bool[Array, "e t"]]:
@@ -220,7 +279,17 @@ def spread_out(
 def crossings(
     starts: Float[Array, "n 2"], ends: Float[Array, "n 2"], middles: Float[Array, "m 2"], pieces: Float[Array, "m 2"]
 ) -> Bool[Array, "n m"]:
-    """Whether move n crosses the piece ``middles[m] -+ pieces[m]``: the two lines meet inside both."""
+    """Whether move n crosses the piece ``middles[m] -+ pieces[m]``."""
+    return crossing_points(starts, ends, middles, pieces) >= 0
+
+
+def crossing_points(
+    starts: Float[Array, "n 2"], ends: Float[Array, "n 2"], middles: Float[Array, "m 2"], pieces: Float[Array, "m 2"]
+) -> Float[Array, "n m"]:
+    """The share of move n after which it crosses the piece ``middles[m] -+ pieces[m]``, and -1 if it does not.
+
+    It does if the two lines meet inside both.
+    """
 
     def cross(u: tuple[Array, Array], v: tuple[Array, Array]) -> Float[Array, "n m"]:
         return u[0] * v[1] - u[1] * v[0]
@@ -232,7 +301,8 @@ def crossings(
     sign = jnp.sign(turn)
     on_move, on_piece = cross(between, piece) * sign, cross(between, move) * sign
     size = jnp.abs(turn)
-    return (size > 1e-9) & (on_move >= 0) & (on_move <= size) & (jnp.abs(on_piece) <= size)
+    meet = (size > 1e-9) & (on_move >= 0) & (on_move <= size) & (jnp.abs(on_piece) <= size)
+    return jnp.where(meet, on_move / jnp.maximum(size, 1e-9), -1.0)
 
 
 def shortest(roads: Float[Array, "m m"]) -> Float[Array, "m m"]:

@@ -4,8 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from edl.artifacts import SkillModel
 from edl.learn.distance import Distance, Euclidean
-from edl.learn.reward import REWARDS, reward
+from edl.learn.reward import REWARDS, posterior, reward
+from edl.nets.normalise import identity
 from tests.learn.episodes import episode
 
 PATH = [[0.0, 0.0], [0.0, 4.0], [3.0, 4.0], [3.0, 4.1]]
@@ -69,3 +71,9 @@ def test_the_best_end_is_the_goal_whatever_the_reward():
     for name in REWARDS:
         last = [float(reward(name, Euclidean(), 0.15, episode([[0.0, 0.0], end], GOAL))[-1]) for end in ends]
         assert np.argmax(last) == 17
+
+
+def test_the_posterior_pays_one_in_the_region_of_the_skill_and_nothing_outside():
+    codes = jnp.array([[3.0, 4.0], [0.0, 3.9]])
+    skills = SkillModel(codes, codes, codes, jnp.full(2, 0.5), None, None, identity(2))
+    np.testing.assert_array_equal(posterior(skills, episode(PATH, GOAL)), [0.0, 1.0, 1.0])

@@ -11,6 +11,7 @@ from edl.envs.maze import MazeState, maze
 from edl.evaluate.geodesic import Geodesic
 from edl.explore.random_walk import random_action
 from edl.learn.walking import WalkingConfig, crossings, shortest, spread_out, walking_distance
+from tests.envs.random_mazes import random_text
 
 CONFIG = WalkingConfig(landmarks=256, episodes=800)
 TWO_ROOMS = """\
@@ -73,6 +74,31 @@ def test_distances_agree_with_the_maze_and_never_cut_through_a_wall(name, build)
     real = np.stack([truth.distance(np.asarray(p), g[None])[:, 0] for p, g in zip(paths, goals, strict=True)])
     assert np.corrcoef(along.ravel(), real.ravel())[0, 1] > 0.85
     assert np.mean(along < real - 1.5) < 0.02
+
+
+def test_an_episode_is_followed_on_the_right_side_of_every_wall(build):
+    layout = layouts.parse(random_text(np.random.default_rng(0), 6, 6), "random")
+    experience = experience_in(layout)
+    walking = build(jax.random.key(0), experience, CONFIG)
+    paths = experience.paths[:200]
+    nodes = jax.jit(jax.vmap(lambda path: walking.follow(path / walking.unit)))(paths)
+    places = np.asarray(walking.landmarks * walking.unit)[np.asarray(nodes)][:, 10::20].reshape(-1, 2)
+    states = np.asarray(paths)[:, 10::20].reshape(-1, 2)
+    walk = np.diag(Geodesic.from_layout(layout).distance(states, places))
+    assert np.mean(walk > np.linalg.norm(states - places, axis=1) + 1.0) < 0.01
+
+
+def test_aiming_at_goals_changes_nothing_but_what_is_remembered(build):
+    layout = layouts.parse(TWO_ROOMS, "two_rooms")
+    experience = experience_in(layout)
+    walking = build(jax.random.key(0), experience, CONFIG)
+    goals = experience.paths[:4, 30]
+    aimed = walking.aim(goals)
+    assert aimed.states.shape == (4, 2)
+    for goal in goals:
+        np.testing.assert_allclose(
+            aimed.along(experience.paths[9], goal), walking.along(experience.paths[9], goal), rtol=1e-5
+        )
 
 
 def test_a_state_at_a_wall_is_on_the_side_it_came_from(build):
