@@ -3,10 +3,12 @@
 Each can be saved, loaded, and made by hand: a user's dataset instead of stage 1, a user's goals instead of stage 2.
 """
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from edl.envs.base import Discrete, Env
 from edl.envs.rollout import Skill
@@ -91,17 +93,33 @@ class SkillModel(eqx.Module):
         return Skill(code=self.codes[index], index=jnp.asarray(index, jnp.int32), goal=self.goals[index])
 
 
+Integration = Callable[[Float[Array, " o"], Float[Array, " z"]], Float[Array, " i"]]
+"""How an observation and a code become the input of a network."""
+
+
+def concatenate(observation: Float[Array, " o"], code: Float[Array, " z"]) -> Float[Array, " i"]:
+    """[s, z]: what nearly every method does."""
+    return jnp.concatenate([observation, code])
+
+
 class SkillPolicy(eqx.Module):
-    """Stage 3: pi(a|s,z). ``codes`` are the skills it was trained on; any other code, e.g. a blend, may be tried."""
+    """Stage 3: pi(a|s,z). ``codes`` are the skills it was trained on; any other code, e.g. a blend, may be tried.
+
+    ``goals`` say where the codes lead, where a method without stages has goals (with stages, `SkillModel` knows them).
+    ``model`` is what a method has learned about its skills for later use: VISR's features, by which it infers tasks.
+    """
 
     actor: MLP
     normaliser: Normaliser
     distribution: Distribution
     codes: Float[Array, "k z"]
+    goals: Float[Array, "k s"] | None = None
+    model: PyTree | None = None
+    integrate: Integration = eqx.field(static=True, default=concatenate)
 
     def __call__(self, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Float[Array, " p"]:
         """Parameters of the distribution of a."""
-        return self.actor(jnp.concatenate([self.normaliser(observation), code]))
+        return self.actor(self.integrate(self.normaliser(observation), code))
 
     def act(self, key: Key, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Array:
         """Draw a ~ pi(a|s,z)."""

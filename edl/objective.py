@@ -25,6 +25,27 @@ def everyone(state: Any, episode: Episode) -> Scalar:
     return jnp.float32(1.0)
 
 
+def keep(key: Key, state: Any, step: Episode, later: Float[Array, " s"]) -> Skill:
+    """A step is replayed with the skill it was played with."""
+    return step.skill
+
+
+class Linear(NamedTuple):
+    """A reward r_t = phi_t . z that is linear in the code z, as successor features want it.
+
+    ``cumulants`` are the features phi_0 .. phi_{T-1} of an episode, and ``policies`` are codes z_1 .. z_g for each code
+    of a batch, whose policies are compared when that of the code is improved (generalised policy improvement).
+    """
+
+    cumulants: Callable[[Any, Episode], Float[Array, "t d"]]
+    policies: Callable[[Float[Array, "n d"]], Float[Array, "g n d"]]
+
+
+def unmoved(state: Any, episodes: Episode) -> Any:
+    """The reward of an episode does not depend on the others played beside it."""
+    return state
+
+
 class Objective(NamedTuple):
     """What a method learns besides the policy, which skills it asks for, and what it pays.
 
@@ -33,9 +54,15 @@ class Objective(NamedTuple):
     ``reward``  the rewards r_0 .. r_{T-1} of one episode, r_t being paid for reaching s_{t+1}; the learner vmaps.
     ``update``  learn from a batch of episodes, and report; EDL reports only.
 
-    The last three say how episodes are played and used, and most methods leave them alone. Sibling Rivalry is why they
-    exist: it plays ``siblings = 2`` episodes per skill from one start (each finds the other's end in `episode.rival`),
-    its critic sees the antigoal too (``privileged``), and not every sibling trains the policy (``weight``).
+    The others say how episodes are played and used, and most methods leave them alone. Sibling Rivalry is why the first
+    three exist: it plays ``siblings = 2`` episodes per skill from one start (each finds the other's end in
+    `episode.rival`), its critic sees the antigoal too (``privileged``), and not every sibling trains the policy
+    (``weight``). ``look`` takes in the batch of episodes that is about to be paid, for rewards that depend on it as a
+    whole (the visit counts of SNN4HRL). PPO knows these alone, and SAC the rest:
+
+    ``relabel`` the skill that a step, an episode of length one, is replayed with; ``later`` is a state that its episode
+                reached then or thereafter, drawn uniformly (hindsight).
+    ``linear``  what the reward is made of, if it is linear in z: the critics then learn successor features.
     """
 
     init: Callable[[Key], Any]
@@ -45,6 +72,9 @@ class Objective(NamedTuple):
     siblings: int = 1
     privileged: Callable[[Any, Episode], Float[Array, " c"]] = nothing
     weight: Callable[[Any, Episode], Scalar] = everyone
+    look: Callable[[Any, Episode], Any] = unmoved
+    relabel: Callable[[Key, Any, Episode, Float[Array, " s"]], Skill] = keep
+    linear: Linear | None = None
 
 
 VisitReward = Callable[[Any, Float[Array, " s"], Skill], Scalar]
@@ -64,5 +94,18 @@ def at_the_end(reward: Callable[[Any, Episode], Scalar]) -> Callable[[Any, Episo
 
     def of_episode(state: Any, episode: Episode) -> Float[Array, " t"]:
         return jnp.zeros(episode.valid.shape[0]).at[episode.length - 1].set(reward(state, episode))
+
+    return of_episode
+
+
+MoveReward = Callable[[Any, Float[Array, " s"], Float[Array, " s"], Skill], Scalar]
+
+
+def per_move(reward: MoveReward) -> Callable[[Any, Episode], Float[Array, " t"]]:
+    """Lift a reward r(s, s', z) written for one move to an episode: r_t = r(s_t, s_{t+1}, z)."""
+
+    def of_episode(state: Any, episode: Episode) -> Float[Array, " t"]:
+        before, after = episode.features[:-1], episode.features[1:]
+        return jax.vmap(reward, in_axes=(None, 0, 0, None))(state, before, after, episode.skill)
 
     return of_episode

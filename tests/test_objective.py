@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from edl.envs.rollout import Skill
-from edl.objective import Objective, at_the_end, per_visit
+from edl.objective import Objective, at_the_end, per_move, per_visit
 from tests.learn.episodes import episode
 
 PATH = [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
@@ -14,6 +14,11 @@ PATH = [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
 def test_per_visit_pays_for_the_state_that_a_step_reaches():
     reward = per_visit(lambda state, s, skill: state * s[0] + skill.goal[1])
     np.testing.assert_array_equal(reward(jnp.float32(10.0), episode(PATH, [0.0, 0.5])), [20.5, 40.5])
+
+
+def test_per_move_pays_for_the_step_from_a_state_to_the_next():
+    reward = per_move(lambda state, before, after, skill: state * before[0] + after[1] + skill.goal[0])
+    np.testing.assert_array_equal(reward(jnp.float32(10.0), episode(PATH, [0.5, 0.0])), [3.5, 25.5])
 
 
 def test_at_the_end_pays_at_the_last_valid_step():

@@ -1,7 +1,7 @@
 """What methods that learn from their own visits share: rows of (state, skill), and minibatch descent over them."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -46,3 +46,24 @@ def sgd(
 
     trained, metrics = jax.lax.scan(epoch, trained, jax.random.split(key, epochs))
     return trained, jax.tree.map(jnp.mean, metrics)
+
+
+class Moves(NamedTuple):
+    """Rows of (s, s', z): z as its code, and 1 in ``weight`` if the move counts."""
+
+    before: Float[Array, "n s"]
+    after: Float[Array, "n s"]
+    code: Float[Array, "n z"]
+    weight: Float[Array, " n"]
+
+
+def moves(episodes: Episode) -> Moves:
+    """Every step that was taken."""
+    count, horizon = episodes.valid.shape
+    steps = Moves(
+        before=episodes.features[:, :-1],
+        after=episodes.features[:, 1:],
+        code=jnp.repeat(episodes.skill.code[:, None], horizon, axis=1),
+        weight=episodes.valid.astype(jnp.float32),
+    )
+    return jax.tree.map(lambda x: x.reshape(count * horizon, *x.shape[2:]), steps)

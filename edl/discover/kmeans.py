@@ -9,15 +9,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from edl.artifacts import SkillModel, States
 from edl.config import config
 from edl.discover.goals import skill_model
 from edl.discover.samples import subsample
-from edl.nets.exact import exact
 from edl.nets.normalise import moments
-from edl.nets.quantiser import nearest, perplexity, shares, squared_distances
+from edl.nets.quantiser import lloyd, nearest, perplexity, shares, squared_distances
 from edl.program import Program
 from edl.types import Key, Metrics, Scalar
 
@@ -104,17 +103,6 @@ def plus_plus(draws: Float[Array, "k n"], x: Float[Array, "n s"]) -> Float[Array
         return jnp.minimum(away, squared_distances(seed, x)), seed
 
     return jax.lax.scan(choose, jnp.full(x.shape[0], FAR), draws)[1]
-
-
-def lloyd(x: Float[Array, "n s"], centroids: Float[Array, "k s"], steps: int) -> Float[Array, "k s"]:
-    """Move every centroid to the mean of the samples nearest to it, ``steps`` times; one without samples stays."""
-
-    def move(_: Int[Array, ""], centroids: Float[Array, "k s"]) -> Float[Array, "k s"]:
-        member = jax.nn.one_hot(jax.vmap(nearest, in_axes=(0, None))(x, centroids), centroids.shape[0])
-        count = jnp.sum(member, axis=0)[:, None]
-        return jnp.where(count > 0, exact(member.T, x) / jnp.maximum(count, 1.0), centroids)
-
-    return jax.lax.fori_loop(0, steps, move, centroids)
 
 
 def quantisation_error(x: Float[Array, "n s"], centroids: Float[Array, "k s"]) -> Scalar:

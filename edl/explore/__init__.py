@@ -1,5 +1,6 @@
 """Stage 1: samples of p(s). One explorer, one file; each is ``build(env, config) -> Program`` that ends in `States`."""
 
+from edl.explore.drift import DriftConfig, drift
 from edl.explore.frontier import FrontierConfig, frontier
 from edl.explore.go_explore import GoExploreConfig, go_explore
 from edl.explore.knn import KNNConfig, knn
@@ -19,4 +20,5 @@ METHODS: dict[str, Method] = {
     "knn": Method(KNNConfig, knn),
     "maxent": Method(MaxEntConfig, maxent),
     "go_explore": Method(GoExploreConfig, go_explore),
+    "drift": Method(DriftConfig, drift),
 }

@@ -5,7 +5,7 @@
 up to a constant: the evidence bound with the decoder's unit variance, the code at its mean, and the divergence weighted
 as in training. What was seen often is reconstructed well from a code near the prior; what was not is neither.
 
-Unlike the densities of `edl.explore.density` this one is not fitted anew but follows the states, a gradient step at a
+Unlike the densities of `edl.nets.density` this one is not fitted anew but follows the states, a gradient step at a
 time, with `init_vae` and `update_vae`.
 """
 
@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, Float
 
 from edl.config import config
-from edl.explore.density import Density
+from edl.nets.density import Density
 from edl.nets.descend import Trained, descend, start
 from edl.nets.mlp import MLP, mlp
 from edl.types import Key, Metrics, Scalar

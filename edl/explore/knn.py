@@ -22,8 +22,8 @@ from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode
 from edl.explore.bonus import flat_reached, no_skill, pursue
-from edl.explore.density import squared_distances
 from edl.explore.region import Predicate
+from edl.nets.density import squared_distances
 from edl.nets.normalise import RunningMoments, running_moments
 from edl.objective import Objective, per_visit
 from edl.program import Program

@@ -25,8 +25,8 @@ from edl.envs.base import Env
 from edl.envs.rollout import Episode
 from edl.explore.bonus import Recorded, flat_reached, no_skill, pursue
 from edl.explore.collect import draw_states
-from edl.explore.density import DENSITIES, Density
 from edl.explore.region import Predicate
+from edl.nets.density import DENSITIES, Density
 from edl.nets.normalise import Normaliser
 from edl.objective import Objective, per_visit
 from edl.program import Program

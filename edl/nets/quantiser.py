@@ -1,6 +1,6 @@
 """Vector quantisation: a vector replaced by the nearest row of a codebook (van den Oord et al., 2017).
 
-Everything here is for one vector z_e; vmap for more.
+All but `lloyd` is for one vector z_e; vmap for more.
 """
 
 from typing import NamedTuple
@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from edl.nets.exact import exact
 from edl.types import Scalar
 
 
@@ -60,3 +61,14 @@ def shares(index: Int[Array, " n"], num_codes: int) -> Float[Array, " k"]:
 def perplexity(usage: Float[Array, " k"]) -> Scalar:
     """exp H(usage): how many codes are in use, counted by how evenly; at most K."""
     return jnp.exp(-jnp.sum(jax.scipy.special.xlogy(usage, usage)))
+
+
+def lloyd(x: Float[Array, "n s"], centroids: Float[Array, "k s"], steps: int) -> Float[Array, "k s"]:
+    """Move every centroid to the mean of the samples nearest to it, ``steps`` times; one without samples stays."""
+
+    def move(_: Int[Array, ""], centroids: Float[Array, "k s"]) -> Float[Array, "k s"]:
+        member = jax.nn.one_hot(jax.vmap(nearest, in_axes=(0, None))(x, centroids), centroids.shape[0])
+        count = jnp.sum(member, axis=0)[:, None]
+        return jnp.where(count > 0, exact(member.T, x) / jnp.maximum(count, 1.0), centroids)
+
+    return jax.lax.fori_loop(0, steps, move, centroids)

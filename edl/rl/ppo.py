@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from edl.artifacts import SkillPolicy
+from edl.artifacts import Integration, SkillPolicy, concatenate
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, rollout
@@ -107,8 +107,9 @@ def ppo(
     *,
     codes: Float[Array, "k z"],
     normaliser: Normaliser | None = None,
+    integrate: Integration = concatenate,
 ) -> Program[PPOState, SkillPolicy]:
-    """Train pi(a|s,z) to maximise the objective's reward."""
+    """Train pi(a|s,z) to maximise the objective's reward; ``integrate`` says how networks are told z."""
     distribution = for_space(env.action_space, config.distribution)
     fixed = identity(env.observation_size) if normaliser is None else normaliser
     optimiser = optax.chain(
@@ -123,7 +124,7 @@ def ppo(
         actor_key, critic_key, objective_key, probe_key = jax.random.split(key, 4)
         learned = objective.init(objective_key)
         privileged = jax.eval_shape(lambda: probe(probe_key, env, objective, learned, distribution)).shape[0]
-        inputs = env.observation_size + codes.shape[-1]
+        inputs = jax.eval_shape(integrate, jnp.zeros(env.observation_size), codes[0]).shape[0]
         agent = Agent(
             actor=mlp(actor_key, (inputs, *config.hidden, distribution.size), last_scale=1e-2),
             critic=mlp(critic_key, (inputs + privileged, *config.hidden, 1)),
@@ -133,9 +134,10 @@ def ppo(
     def step(state: PPOState, key: Key) -> tuple[PPOState, Metrics]:
         play_key, descend_key, update_key = jax.random.split(key, 3)
         normaliser = scale(state.moments)
-        policy = SkillPolicy(state.agent.params.actor, normaliser, distribution, codes)
+        policy = SkillPolicy(state.agent.params.actor, normaliser, distribution, codes, integrate=integrate)
         episodes = play(play_key, env, objective, state.objective, policy, config.rollouts)
-        batch, rewards = prepare(state, objective, episodes, normaliser, config)
+        state = state._replace(objective=objective.look(state.objective, episodes))
+        batch, rewards = prepare(state, objective, episodes, normaliser, config, integrate)
         agent, losses = fit(descend_key, state.agent, batch, distribution, optimiser, config)
         learned, metrics = objective.update(update_key, state.objective, episodes)
         moments = state.moments.update(*flat_observations(episodes)) if config.normalise else state.moments
@@ -143,7 +145,7 @@ def ppo(
         return PPOState(agent, learned, moments), metrics
 
     def finish(state: PPOState) -> SkillPolicy:
-        return SkillPolicy(state.agent.params.actor, scale(state.moments), distribution, codes)
+        return SkillPolicy(state.agent.params.actor, scale(state.moments), distribution, codes, integrate=integrate)
 
     env_steps = config.rollouts * objective.siblings * env.horizon
     return Program(init, step, finish, config.iterations, env_steps)
@@ -176,7 +178,12 @@ def play(key: Key, env: Env, objective: Objective, learned: Any, policy: SkillPo
 
 
 def prepare(
-    state: PPOState, objective: Objective, episodes: Episode, normaliser: Normaliser, config: PPOConfig
+    state: PPOState,
+    objective: Objective,
+    episodes: Episode,
+    normaliser: Normaliser,
+    config: PPOConfig,
+    integrate: Integration = concatenate,
 ) -> tuple[Batch, Float[Array, "e t"]]:
     """Rewards, values and advantages of a batch of episodes, flattened to one row per step."""
     horizon = episodes.valid.shape[1]
@@ -185,8 +192,7 @@ def prepare(
     privileged = jax.vmap(objective.privileged, (None, 0))(state.objective, episodes)
 
     observations = jax.vmap(jax.vmap(normaliser))(episodes.observations)
-    codes = jnp.repeat(episodes.skill.code[:, None], horizon + 1, axis=1)
-    actor_inputs = jnp.concatenate([observations, codes], axis=-1)
+    actor_inputs = jax.vmap(jax.vmap(integrate, (0, None)))(observations, episodes.skill.code)
     extra = jnp.repeat(privileged[:, None], horizon + 1, axis=1)
     critic_inputs = jnp.concatenate([actor_inputs, extra], axis=-1)
 

@@ -6,10 +6,15 @@ The losses are in `edl.rl.soft`, the ring of transitions is in `edl.rl.replay`, 
 What was paid in the past goes out of date while an objective learns, so rewards are computed anew whenever a transition
 is sampled (``refresh``), from that transition alone: see `edl.rl.replay.as_episode`. Where the reward is one for whole
 episodes, turn that off, and each step keeps what it was paid when it was played. The objective learns as it does under
-PPO, from the fresh episodes of each iteration, but before the gradient steps; one that wants to learn from older
-episodes too has to remember them (`edl.explore.smm` does).
+PPO, from the fresh episodes of each iteration, but before the gradient steps; or, where ``recall`` says so, from steps
+drawn from the replay buffer, each as an episode of length one. One that wants to learn from older episodes as a whole
+has to remember them (`edl.explore.smm` does).
+
+An objective may have steps replayed with other skills than they were played with (``relabel``); and where its reward is
+linear in z, the critics learn successor features (`edl.rl.successor`).
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,16 +26,29 @@ from jaxtyping import Array, Bool, Float, Int
 from edl.artifacts import SkillPolicy
 from edl.config import check, config
 from edl.envs.base import Env
-from edl.envs.rollout import Episode
+from edl.envs.rollout import Episode, Skill
 from edl.nets.descend import Trained, descend, start
 from edl.nets.distributions import Categorical
 from edl.nets.mlp import MLP
 from edl.nets.normalise import Normaliser, RunningMoments, identity, running_moments
-from edl.objective import Objective, everyone, nothing
+from edl.objective import Objective, everyone, keep, nothing
 from edl.program import Program
 from edl.rl.ppo import flat_observations, play
-from edl.rl.replay import Replay, Transition, add, as_episode, blank_replay, read, sample, transitions_of
-from edl.rl.soft import LOSSES, Actions, Batch, Rules, actions_of, new_agent, sac_loss
+from edl.rl.replay import (
+    Replay,
+    Transition,
+    add,
+    as_episode,
+    blank_replay,
+    ended,
+    read,
+    recalled,
+    relabelled,
+    sample,
+    transitions_of,
+)
+from edl.rl.soft import LOSSES, Actions, Agent, Batch, Rules, actions_of, new_agent, sac_loss
+from edl.rl.successor import successor_loss
 from edl.types import Key, Metrics, Scalar
 
 
@@ -56,6 +74,10 @@ class SACConfig:
     """Normalise observations by running moments (otherwise by the normaliser that is handed in, if any)."""
     refresh: bool = True
     """Compute rewards when a transition is sampled, rather than when it is played."""
+    recall: int = 0
+    """Replayed steps that the objective learns from in an iteration; with 0, it learns from the fresh episodes."""
+    bootstrap: bool = True
+    """At the time limit, bootstrap from V(s_T); off where the reward is paid at the end alone."""
     learn_entropy_weight: bool = False
     """Adapt alpha, so that the policy keeps ``keep_actions`` in play."""
     keep_actions: float = 0.2
@@ -66,6 +88,9 @@ class SACConfig:
     gamma: float = 0.99
     tau: float = 0.005
     """Share of the way to the critics that their targets go in a gradient step."""
+
+
+Loss = Callable[[Agent, Batch, MLP, Rules], tuple[Scalar, Metrics]]
 
 
 class Learner(NamedTuple):
@@ -85,10 +110,14 @@ class SACState(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """All that is random in a gradient step: rows of the replay buffer, and the noise of the actions in s' and s."""
+    """All that is random in a gradient step: rows of the replay buffer, and the noise of the actions in s' and s.
+
+    ``skill`` is what the rows are replayed with, where that is not the skill they were played with.
+    """
 
     rows: Int[Array, " n"]
     noise: Float[Array, "n 2 a"]
+    skill: Skill | None = None
 
 
 def sac(
@@ -104,6 +133,8 @@ def sac(
     rules = rules_of(env, config)
     fixed = identity(env.observation_size) if normaliser is None else normaliser
     optimiser = optax.flatten(optax.adam(config.learning_rate))  # flat: one loop to compile instead of one per layer
+    values = 1 if objective.linear is None else codes.shape[-1]
+    loss = loss_of(objective)
 
     def policy_of(actor: MLP, moments: RunningMoments) -> SkillPolicy:
         return SkillPolicy(actor, moments.normaliser() if config.normalise else fixed, rules.actions, codes)
@@ -112,7 +143,7 @@ def sac(
         agent_key, objective_key, probe_key = jax.random.split(key, 3)
         learned = objective.init(objective_key)
         inputs = env.observation_size + codes.shape[-1]
-        agent = new_agent(agent_key, inputs, rules.actions, config.hidden, config.entropy_weight)
+        agent = new_agent(agent_key, inputs, rules.actions, config.hidden, config.entropy_weight, values)
         moments = running_moments(env.observation_size)
 
         def some_transitions() -> Transition:
@@ -123,22 +154,25 @@ def sac(
         return SACState(Learner(start(optimiser, agent), agent.critics), replay, learned, moments)
 
     def step(state: SACState, key: Key) -> tuple[SACState, Metrics]:
-        play_key, update_key, descend_key = jax.random.split(key, 3)
+        play_key, update_key, descend_key, relabel_key, recall_key = jax.random.split(key, 5)
         policy = policy_of(state.learner.agent.params.actor, state.moments)
         episodes = play(play_key, env, objective, state.objective, policy, config.rollouts)
         rewards = paid(objective, state.objective, episodes)
-        replay = add(state.replay, *transitions_of(episodes, rewards))
-        learned, metrics = objective.update(update_key, state.objective, episodes)
+        replay = add(state.replay, *transitions_of(ended(episodes, config.bootstrap), rewards))
+        lesson = recalled(recall_key, replay, config.recall) if config.recall else episodes
+        learned, metrics = objective.update(update_key, state.objective, lesson)
         moments = state.moments.update(*flat_observations(episodes)) if config.normalise else state.moments
         normaliser = policy_of(policy.actor, moments).normaliser
 
         def improve(learner: Learner, draws: Draws) -> tuple[Learner, Metrics]:
             transitions = read(replay, draws.rows)
+            transitions = transitions if draws.skill is None else transitions._replace(skill=draws.skill)
             rewards = worth(objective, learned, transitions) if config.refresh else transitions.reward
             batch = batch_of(transitions, rewards, draws.noise, normaliser)
-            return gradient_step(learner, batch, rules, optimiser, config.tau)
+            return gradient_step(learner, batch, rules, loss, optimiser, config.tau)
 
         draws = draw(descend_key, replay, rules.actions, (steps_per_iteration(env, config), config.batch_size))
+        draws = draws._replace(skill=relabelled(relabel_key, objective, learned, replay, draws.rows))
         learner, losses = repeat_if(replay.size >= config.warmup, improve, state.learner, draws)
         metrics = {"return": jnp.mean(jnp.sum(rewards, axis=1)), **losses, **metrics}
         return SACState(learner, replay, learned, moments), metrics
@@ -159,6 +193,12 @@ def check_fits(env: Env, objective: Objective, config: SACConfig) -> None:
         f"capacity={config.capacity}",
         f"the replay buffer must hold an iteration and the warm-up, {least} steps",
         "Raise it, or play fewer rollouts.",
+    )
+    check(
+        config.refresh or (objective.relabel is keep and objective.linear is None),
+        "refresh=False",
+        "an objective that relabels steps, or whose reward is linear, pays when they are sampled",
+        "Leave refresh on.",
     )
 
 
@@ -185,13 +225,14 @@ def paid(objective: Objective, learned: Any, episodes: Episode) -> Float[Array, 
     return jnp.where(episodes.valid, jax.vmap(objective.reward, (None, 0))(learned, episodes), 0.0)
 
 
-def worth(objective: Objective, learned: Any, transitions: Transition) -> Float[Array, " n"]:
-    """What the objective pays for transitions now."""
-    return jax.vmap(objective.reward, (None, 0))(learned, jax.vmap(as_episode)(transitions))[:, 0]
+def worth(objective: Objective, learned: Any, transitions: Transition) -> Float[Array, " n *d"]:
+    """What the objective pays for transitions now, cumulant by cumulant if its reward is linear in z."""
+    pay = objective.reward if objective.linear is None else objective.linear.cumulants
+    return jax.vmap(pay, (None, 0))(learned, jax.vmap(as_episode)(transitions))[:, 0]
 
 
 def batch_of(
-    transitions: Transition, rewards: Float[Array, " n"], noise: Float[Array, "n 2 a"], normaliser: Normaliser
+    transitions: Transition, rewards: Float[Array, " n *d"], noise: Float[Array, "n 2 a"], normaliser: Normaliser
 ) -> Batch:
     """Transitions as the agent sees them."""
     observations = jax.vmap(jax.vmap(normaliser))(transitions.observations)
@@ -219,10 +260,21 @@ def repeat_if(
     return jax.lax.cond(ready, repeat, lambda learner: (learner, nothing_yet), learner)
 
 
+def loss_of(objective: Objective) -> Loss:
+    """That of SAC, or of SAC over successor features."""
+    linear = objective.linear
+    return sac_loss if linear is None else functools.partial(successor_loss, policies=linear.policies)
+
+
 def gradient_step(
-    learner: Learner, batch: Batch, rules: Rules, optimiser: optax.GradientTransformation, tau: float | Scalar
+    learner: Learner,
+    batch: Batch,
+    rules: Rules,
+    loss: Loss,
+    optimiser: optax.GradientTransformation,
+    tau: float | Scalar,
 ) -> tuple[Learner, Metrics]:
     """Actor, critics and alpha descend together, each on its own term of the loss; then the targets follow."""
-    agent, metrics = descend(optimiser, learner.agent, sac_loss, batch, learner.targets, rules)
+    agent, metrics = descend(optimiser, learner.agent, loss, batch, learner.targets, rules)
     targets = jax.tree.map(lambda old, new: old + tau * (new - old), learner.targets, agent.params.critics)
     return Learner(agent, targets), metrics

@@ -49,12 +49,13 @@ class Batch(NamedTuple):
     """One row per transition. ``inputs`` are (s,z) and ``next_inputs`` (s',z), as the actor sees them.
 
     ``noise`` makes the actions that the actor takes in s' and in s; it has no columns where actions are discrete.
+    ``rewards`` has a column per cumulant where the critics learn successor features.
     """
 
     inputs: Float[Array, "n i"]
     next_inputs: Float[Array, "n i"]
     actions: Array
-    rewards: Float[Array, " n"]
+    rewards: Float[Array, " n *d"]
     terminated: Bool[Array, " n"]
     noise: Float[Array, "n 2 a"]
 
@@ -67,13 +68,15 @@ def actions_of(env: Env) -> Actions:
     return TanhGaussian(low=space.low, high=space.high, size=2 * space.size)
 
 
-def new_agent(key: Key, inputs: int, actions: Actions, hidden: tuple[int, ...], alpha: float | Scalar) -> Agent:
-    """An untrained agent. The critics of discrete actions put out a value for each, others take the action in."""
+def new_agent(
+    key: Key, inputs: int, actions: Actions, hidden: tuple[int, ...], alpha: float | Scalar, values: int = 1
+) -> Agent:
+    """An untrained agent. The critics of discrete actions put out ``values`` for each, others take the action in."""
     actor_key, critic_key = jax.random.split(key)
     first, last = (inputs, actions.size) if isinstance(actions, Categorical) else (inputs + actions.low.shape[0], 1)
     return Agent(
         actor=mlp(actor_key, (inputs, *hidden, actions.size), last_scale=1e-2),
-        critics=jax.vmap(lambda key: mlp(key, (first, *hidden, last)))(jax.random.split(critic_key)),
+        critics=jax.vmap(lambda key: mlp(key, (first, *hidden, last * values)))(jax.random.split(critic_key)),
         log_alpha=jnp.log(jnp.asarray(alpha, jnp.float32)),
     )
 

@@ -6,8 +6,19 @@ import numpy as np
 import pytest
 
 from edl.envs.rollout import Episode, Skill
-from edl.objective import per_visit
-from edl.rl.replay import Transition, add, as_episode, blank_replay, read, sample, transitions_of
+from edl.objective import Objective, per_visit
+from edl.rl.replay import (
+    Transition,
+    add,
+    as_episode,
+    blank_replay,
+    ended,
+    reached_later,
+    read,
+    relabelled,
+    sample,
+    transitions_of,
+)
 from tests.compiling import jit
 
 CAPACITY = 7
@@ -121,3 +132,56 @@ def test_a_reward_for_steps_is_the_same_for_transitions(reward):
 
     whole, single = both(episodes_of(1))
     np.testing.assert_allclose(single.reshape(3, 5), whole, rtol=1e-6)
+
+
+def test_a_transition_knows_how_much_of_its_episode_remained():
+    transitions, valid = transitions_of(episodes_of(2), jnp.zeros((3, 5)))
+    np.testing.assert_array_equal(transitions.remaining[valid], [1, 0, 4, 3, 2, 1, 0, 4, 3, 2, 1, 0])
+    ends = jax.vmap(as_episode)(transitions)
+    np.testing.assert_array_equal(np.flatnonzero(ends.truncated[valid]), [6, 11])  # where it did not terminate
+
+
+def test_hindsight_stays_within_the_episode_even_where_the_ring_has_turned():
+    replay = blank_replay(transitions_of(episodes_of(0), jnp.zeros((3, 5)))[0], 8)
+    for seed in range(2):  # twelve steps each in room for eight: the last rows are an episode and three steps
+        episodes = episodes_of(seed)
+        episodes = episodes._replace(features=jnp.broadcast_to(jnp.arange(3.0)[:, None, None] + 10 * seed, (3, 6, 2)))
+        for each in range(3):
+            one = jax.tree.map(lambda x, each=each: x[each : each + 1], episodes)
+            replay = ADD(replay, *transitions_of(one, jnp.zeros((1, 5))))
+    rows = jnp.tile(jnp.arange(8), 50)
+    later = reached_later(replay, rows, jax.random.uniform(jax.random.key(0), rows.shape))
+    np.testing.assert_array_equal(later, replay.rows.features[rows, 1])  # every state of an episode is its number
+
+
+def test_hindsight_draws_uniformly_from_what_was_reached_later():
+    episodes = episodes_of(0)
+    episodes = episodes._replace(features=jnp.broadcast_to(jnp.arange(6.0)[None, :, None], (3, 6, 2)))
+    transitions, valid = transitions_of(episodes, jnp.zeros((3, 5)))
+    replay = ADD(blank_replay(transitions, 20), transitions, valid)
+    rows = jnp.full(3000, 2 + 2)  # s_2 to s_3 of the second episode
+    later = reached_later(replay, rows, jax.random.uniform(jax.random.key(1), rows.shape))[:, 0]
+    values, counts = np.unique(later, return_counts=True)
+    np.testing.assert_array_equal(values, [3, 4, 5])
+    assert np.all(np.abs(counts - 1000) < 120)
+
+
+def test_steps_are_replayed_with_the_skill_that_the_objective_says():
+    transitions, valid = transitions_of(episodes_of(3), jnp.zeros((3, 5)))
+    replay = ADD(blank_replay(transitions, 12), transitions, valid)
+    objective = Objective(None, None, None, None)
+    rows = jnp.array([[0, 5], [7, 11]])
+    assert relabelled(jax.random.key(0), objective, 2.0, replay, rows) is None
+
+    def relabel(key, state, step, later):
+        return step.skill._replace(code=step.skill.code * state, goal=later)
+
+    skill = jit(lambda: relabelled(jax.random.key(0), objective._replace(relabel=relabel), 2.0, replay, rows))()
+    np.testing.assert_allclose(skill.code, 2 * replay.rows.skill.code[rows])
+    np.testing.assert_array_equal(skill.goal[1, 1], replay.rows.features[11, 1])  # the last step: nothing came later
+
+
+def test_a_time_limit_ends_the_world_where_it_is_not_bootstrapped_over():
+    episodes = episodes_of(0)
+    assert ended(episodes, True) is episodes
+    np.testing.assert_array_equal(ended(episodes, False).terminated, episodes.terminated | episodes.truncated)

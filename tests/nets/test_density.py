@@ -9,7 +9,7 @@ from scipy.special import gamma
 from scipy.stats import gaussian_kde
 
 from edl.config import ConfigError
-from edl.explore.density import DENSITIES, fit_histogram, fit_kde, fit_knn
+from edl.nets.density import DENSITIES, fit_histogram, fit_kde, fit_knn
 
 KEY = jax.random.key(0)
 GENERATOR = np.random.default_rng(0)

@@ -1,0 +1,29 @@
+"""A world in which skills are easily told apart: five tiles by five, nine steps from the centre."""
+
+import dataclasses
+
+import jax
+import numpy as np
+
+from edl.envs.gridworld import gridworld
+from edl.program import execute
+from edl.rl.ppo import PPOConfig
+from tests.compiling import jit
+
+ENV = gridworld(5, 5, 9)
+TINY = PPOConfig(iterations=60, rollouts=64, minibatches=4, hidden=(32,), learning_rate=5e-3, last_learning_rate=1e-3)
+
+
+def learn(build, config):
+    """Train with `TINY` but the method's own way of discounting; the policy, and metrics as numpy arrays."""
+    own = config.ppo
+    ppo = dataclasses.replace(TINY, gamma=own.gamma, gae_lambda=own.gae_lambda, bootstrap=own.bootstrap)
+    program = build(ENV, dataclasses.replace(config, ppo=ppo))
+    policy, metrics = jit(lambda key: execute(program, key))(jax.random.key(0))
+    return policy, jax.tree.map(np.asarray, metrics)
+
+
+def rises(series, by):
+    """Whether the mean of the last tenth exceeds that of the first tenth by ``by``."""
+    tenth = len(series) // 10
+    return series[-tenth:].mean() > series[:tenth].mean() + by

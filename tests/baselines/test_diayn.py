@@ -1,0 +1,77 @@
+"""DIAYN: its reward and its loss by hand, that it learns, and what it learns from."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from edl.baselines.diayn import DIAYNConfig, diayn
+from edl.baselines.reverse_mi import classifier_loss, reverse_reward
+from edl.baselines.visits import visits
+from edl.envs.maze import maze
+from edl.envs.rollout import Skill
+from edl.nets.mlp import MLP
+from edl.program import execute
+from edl.rl.replay import Transition, blank_replay, recalled
+from edl.rl.sac import SACConfig
+from tests.compiling import jit
+
+SMALL = SACConfig(
+    iterations=100,
+    rollouts=16,
+    update_every=20,
+    recall=2560,
+    capacity=20_000,
+    batch_size=64,
+    hidden=(32, 32),
+    normalise=True,
+    learning_rate=3e-3,
+    tau=0.02,
+)
+
+
+def test_the_reward_by_hand():
+    classifier = MLP([jnp.array([[1.0, -1.0], [0.0, 2.0]])], [jnp.array([0.5, 0.0])])
+    logits = np.array([2.5, 2.0])  # of the state (2, 2)
+    expected = logits[1] - np.log(np.exp(logits).sum()) - np.log(1 / 2)
+    assert reverse_reward(classifier(jnp.array([2.0, 2.0])), jnp.int32(1)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_classifier_learns_from_the_states_that_replayed_steps_reached():
+    step = Transition(
+        observations=jnp.array([[[7.0, 7.0], [7.0, 7.0]]]),
+        features=jnp.array([[[9.0, 9.0], [1.0, 0.0]]]),
+        action=jnp.zeros((1, 2)),
+        reward=jnp.zeros(1),
+        terminated=jnp.zeros(1, bool),
+        skill=Skill(jnp.array([[0.0, 1.0]]), jnp.array([1])),
+        remaining=jnp.zeros(1, jnp.int32),
+    )
+    replay = blank_replay(step, 5)._replace(size=jnp.int32(1))
+    replay = replay._replace(rows=jax.tree.map(lambda x, new: x.at[0].set(new[0]), replay.rows, step))
+    states, skills, weight = visits(recalled(jax.random.key(0), replay, 3))
+    np.testing.assert_array_equal(states, [[1.0, 0.0]] * 3)
+    np.testing.assert_array_equal(skills, [1] * 3)
+    loss, metrics = classifier_loss(MLP([jnp.eye(2)], [jnp.zeros(2)]), (states, skills, weight))
+    assert loss == pytest.approx(np.log(1 + np.e), abs=1e-6)  # -log softmax((1, 0))[1]
+    assert metrics["accuracy"] == 0
+
+
+@pytest.fixture(scope="module")
+def trained():
+    program = diayn(maze("corridor_center"), DIAYNConfig(num_skills=3, hidden=(32,), minibatches=40, sac=SMALL))
+    return jit(lambda key: execute(program, key))(jax.random.key(0))
+
+
+def test_the_objective_rises_and_skills_become_distinguishable(trained):
+    _, metrics = trained
+    returns = np.asarray(metrics["return"]) / 50
+    assert returns[-5:].mean() > returns[:5].mean() + 0.3
+    assert returns[-5:].mean() > 0.5 * np.log(3)
+    assert metrics["accuracy"][-5:].mean() > 0.75
+
+
+def test_entropy_is_kept_by_a_fixed_scale(trained):
+    policy, metrics = trained
+    np.testing.assert_allclose(metrics["alpha"][10:], 0.1, rtol=1e-6)
+    assert policy.codes.shape == (3, 3)

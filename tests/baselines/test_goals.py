@@ -1,0 +1,33 @@
+"""K goals to be known by: spread over the candidates, and always some of them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from edl.baselines.goals import far_apart, goal_metrics, medoids
+from edl.envs.rollout import Episode, Skill
+
+
+def test_points_far_apart_by_hand():
+    points = jnp.array([[0.0], [1.0], [2.0], [10.0]])  # the mean is 3.25
+    np.testing.assert_array_equal(far_apart(points, 3)[:, 0], [10, 0, 2])
+
+
+def test_medoids_stand_for_their_clusters_and_are_members_of_them():
+    centres = jnp.array([[0.0, 0.0], [5.0, 0.0], [0.0, 5.0]])
+    noise = jax.random.normal(jax.random.key(0), (3, 50, 2)) * 0.1
+    points = (centres[:, None] + noise).reshape(-1, 2)
+    chosen = np.asarray(medoids(points, 3))
+    assert {tuple(row) for row in chosen} <= {tuple(row) for row in np.asarray(points)}
+    np.testing.assert_allclose(chosen[np.lexsort(chosen.round().T)], [[0, 0], [5, 0], [0, 5]], atol=0.1)
+
+
+def test_success_is_ending_near_the_goal():
+    features = jnp.zeros((2, 3, 2)).at[:, 1].set(jnp.array([3.0, 4.0]))  # both are at (3, 4), then back at 0
+    valid = jnp.array([[True, True], [True, False]])
+    goal = jnp.array([[0.0, 0.4], [0.0, 0.0]])
+    skill = Skill(goal, jnp.full(2, -1), goal)
+    blank = jnp.zeros((2, 2), bool)
+    found = goal_metrics(Episode(features, features, jnp.zeros((2, 2)), blank, blank, valid, skill))
+    np.testing.assert_allclose(found["goal_distance"], (0.4 + 5) / 2, rtol=1e-6)
+    assert found["goal_success"] == 0.5
