@@ -15,6 +15,12 @@ COMMANDS = {
     "baseline": "a skill-discovery method without stages",
     "evaluate": "measure a run again",
     "figure": "draw a run again",
+    "compare": "a table over runs, with intervals",
+    "reproduce": "the figures of the paper, from scratch",
+    "downstream": "put a run's skills to use: a controller on sparse tasks, against PPO without skills",
+    "export": "a run's policy as one file that needs NumPy alone",
+    "sweep": "a grid of runs as one program: table, heat map, and the best",
+    "bench": "measure steps a second, time to quality and memory, beside other libraries",
     "list": "worlds, explorers, discoverers, methods",
 }
 EXAMPLES = """\
@@ -28,7 +34,20 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 0 done, 2 bad input, 130 stopped by Ctrl-C."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        status = dispatch(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader (`head`, a pager) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    if arguments is None and threading.active_count() > 1:
+        sys.stderr.flush()
+        os._exit(status)  # a thread is still compiling, and tearing it down could crash
+    return status
+
+
+def dispatch(words: list[str]) -> int:
+    """Find the command that the first word names, and run it on the rest."""
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())
         return 0
@@ -42,12 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         close = difflib.get_close_matches(command, COMMANDS, n=1)
         guess = f"did you mean {close[0]!r}? " if close else ""
         return complain(f"edl: unknown command {command!r}: {guess}Known are {', '.join(COMMANDS)}.")
-    status = attempt(command, rest)
-    if arguments is None and threading.active_count() > 1:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)  # a thread is still compiling, and tearing it down could crash
-    return status
+    return attempt(command, rest)
 
 
 def attempt(command: str, rest: list[str]) -> int:
@@ -68,6 +82,8 @@ def carry_out(command: str, rest: list[str]) -> int:
         return importlib.import_module("edl.cli.commands").COMMANDS[command](rest)
     except ConfigError as error:
         return complain(f"edl {command}: {error}")
+    except BrokenPipeError:
+        raise
     except OSError as error:
         return complain(f"edl {command}: {error}. Every file that was written is whole.", status=1)
 

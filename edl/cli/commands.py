@@ -1,5 +1,6 @@
 """The commands, one function each: words in, exit status out."""
 
+import importlib
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -12,7 +13,21 @@ from edl import compile_cache
 from edl.config import ConfigError
 from edl.experiments import store
 
-WHOLE = ("env", "explore", "discover", "preset", "num_skills", "num_seeds", "seed", "region", "out", "config", "resume")
+WHOLE = (
+    "env",
+    "features",
+    "horizon",
+    "explore",
+    "discover",
+    "preset",
+    "num_skills",
+    "num_seeds",
+    "seed",
+    "region",
+    "out",
+    "config",
+    "resume",
+)
 
 
 def console() -> Console:
@@ -79,6 +94,20 @@ def figure(words: list[str]) -> int:
     return 0
 
 
+def compare(words: list[str]) -> int:
+    """``edl compare RUN...``."""
+    from edl.cli import compare
+
+    return compare.main(words)
+
+
+def reproduce(words: list[str]) -> int:
+    """``edl reproduce NAME...``."""
+    from edl.cli import reproduce
+
+    return reproduce.main(words)
+
+
 def listing(words: list[str]) -> int:
     """``edl list``."""
     from edl.cli import show
@@ -97,8 +126,19 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "baseline": baseline,
     "evaluate": evaluate,
     "figure": figure,
+    "compare": compare,
+    "reproduce": reproduce,
+    "sweep": lambda words: _elsewhere("sweep", words),
+    "bench": lambda words: _elsewhere("bench", words),
     "list": listing,
+    "downstream": lambda words: _elsewhere("downstream", words),
+    "export": lambda words: _elsewhere("export", words),
 }
+
+
+def _elsewhere(command: str, words: list[str]) -> int:
+    """A command with a file of its own."""
+    return getattr(importlib.import_module(f"edl.cli.{command}"), command)(words)
 
 
 def _whole(words: list[str], command: str, about: str, nested: Sequence[str], until: str, method: str = "edl") -> int:

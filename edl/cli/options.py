@@ -20,8 +20,10 @@ from edl.experiments.settings import DERIVED, RunConfig
 NAMES = ("env", "preset", "explore", "discover")
 """Settings that decide which options there are."""
 HELP = {
-    "env": "A world of `edl list`, or the path of a maze text file.",
-    "explore": "An explorer of `edl list`, or dataset:PATH (.npz, .npy, .csv, .parquet).",
+    "env": "A world of `edl list`, the path of a maze text file, a Gymnasium id, or module:name of what makes one.",
+    "features": "In a Gymnasium world: the dimensions of its observations that skills are about, e.g. '0,1'.",
+    "horizon": "In a Gymnasium world: the steps of an episode (0: the world's own, up to 200).",
+    "explore": "An explorer of `edl list`, or dataset:PATH (.npz, .npy, .csv, .parquet, or a Minari id).",
     "discover": "A discoverer of `edl list`.",
     "preset": f"Where defaults come from: {' or '.join(RECIPES)}.",
     "num_skills": "How many skills to discover.",
@@ -32,12 +34,13 @@ HELP = {
     "config": "A saved config.json to start from; flags override it.",
     "resume": "Continue the run in --out.",
 }
-TYPES: dict[str, Any] = {"num_skills": int, "num_seeds": int, "seed": int, "resume": bool}
+TYPES: dict[str, Any] = {"horizon": int, "num_skills": int, "num_seeds": int, "seed": int, "resume": bool}
 METAVARS = {
     "out": "DIR",
     "config": "FILE",
     "region": "EXPRESSION",
     "env": "WORLD",
+    "features": "DIMS",
     "explore": "NAME",
     "discover": "NAME",
 }

@@ -18,7 +18,9 @@ ROWS = {
     "goal_success": "rollouts that end within 0.5 of the goal",
     "goal_distance": "distance from their end to the goal",
     "zero_shot_distance": "walk left to any point by the best skill",
+    "zero_shot_picked_distance": "the same, the skill picked by q(z|s)",
     "mutual_information": "I(S;Z) in nats",
+    "discriminability": "states whose skill a fresh classifier names",
 }
 
 
@@ -42,6 +44,11 @@ def summary(console: Console, run: Run) -> None:
         table.add_row(name, f"{values['mean']:.3f}", *interval, "-" if chance is None else f"{chance:.3f}", meaning)
     console.print()
     console.print(table)
+    found = metrics.get("proof")
+    if found:
+        console.print()
+        console.print(f"skills    {found['verdict']}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"measured  {metrics.get('coverage_is_over')}", markup=False, highlight=False, soft_wrap=True)
     _where(console, run)
 
 

@@ -20,7 +20,7 @@ class Skill(NamedTuple):
 
     code: Float[Array, " z"]
     index: Int[Array, ""]
-    goal: Float[Array, " s"] | None = None
+    goal: Float[Array, " s"] = None  # type: ignore[assignment]  # whoever reads it is a method that has goals
 
 
 class Episode(NamedTuple):
@@ -39,8 +39,8 @@ class Episode(NamedTuple):
     truncated: Bool[Array, " t"]
     valid: Bool[Array, " t"]
     skill: Skill
-    extras: Array | None = None
-    rival: Float[Array, " s"] | None = None
+    extras: Any = None  # read by whoever put it there
+    rival: Float[Array, " s"] = None  # type: ignore[assignment]
     states: PyTree | None = None
 
     @property
@@ -54,9 +54,9 @@ class Episode(NamedTuple):
         return self.features[self.length]
 
 
-Actor = Callable[[Key, Float[Array, " o"], Float[Array, " z"]], tuple[Array, Array]]
+Actor = Callable[[Key, Float[Array, " o"], Float[Array, " z"]], tuple[Array, Any]]
 """(key, observation, code) -> (action, extras)."""
-RememberingActor = Callable[[Key, Float[Array, " o"], Any], tuple[Array, Array, Any]]
+RememberingActor = Callable[[Key, Float[Array, " o"], Any], tuple[Array, Any, Any]]
 """(key, observation, memory) -> (action, extras, memory)."""
 
 

@@ -19,7 +19,7 @@ from edl.envs.layouts import Layout
 from edl.envs.rollout import Episode, Skill, rollout
 from edl.evaluate.coverage import NEVER, Grid, bins_of, box_grid, cells_of, first_visits, visits
 from edl.evaluate.geodesic import Geodesic, euclidean
-from edl.evaluate.goals import goal_distance, goal_success, zero_shot_distance
+from edl.evaluate.goals import goal_distance, goal_success, picked_distance, zero_shot_distance
 from edl.evaluate.information import entropy, mutual_information
 from edl.types import Key
 
@@ -43,7 +43,8 @@ class Yardstick(NamedTuple):
     """What a world is measured with.
 
     ``bins`` are for data, ``cells`` for skills; ``targets`` are where a user might want to be, the same for every seed
-    and method; ``about`` says in words what coverage is over.
+    and method; ``about`` says in words what coverage is over; ``unit`` is that of goal distances, a number per
+    dimension in worlds whose dimensions have no common one.
     """
 
     bins: Grid
@@ -51,6 +52,7 @@ class Yardstick(NamedTuple):
     distance: Distance
     targets: Float[np.ndarray, "m s"]
     about: str
+    unit: Float[np.ndarray, " s"] | float = 1.0
 
 
 def maze_yardstick(layout: Layout, num_targets: int = NUM_TARGETS, seed: int = 0) -> Yardstick:
@@ -68,8 +70,9 @@ def box_yardstick(
     bounds: tuple[Sequence[float], Sequence[float]] | None = None,
     fine: int = 50,
     coarse: int = 10,
+    unit: Float[np.ndarray, " s"] | float = 1.0,
 ) -> Yardstick:
-    """For a world that is not a maze: a grid over ``dims``, Euclidean distance between features.
+    """For a world that is not a maze: a grid over ``dims``, Euclidean distance between features, in the ``unit``.
 
     ``targets`` are states that someone may want to reach, e.g. explored ones; without ``bounds`` the grid spans them.
     """
@@ -78,7 +81,11 @@ def box_yardstick(
     bins, cells = (box_grid(low, high, [num] * len(dims), dims) for num in (fine, coarse))
     spans = ", ".join(f"dimension {d} in [{a:.3g}, {b:.3g}]" for d, a, b in zip(dims, low, high, strict=True))
     about = f"a grid of {spans}: {fine} bins a side for data, {coarse} for skills"
-    return Yardstick(bins, cells, euclidean, targets, about)
+
+    def straight(x: Float[np.ndarray, "n s"], y: Float[np.ndarray, "m s"]) -> Float[np.ndarray, "n m"]:
+        return euclidean(x / unit, y / unit)
+
+    return Yardstick(bins, cells, straight, targets, about, unit)
 
 
 def bounds_of(states: Float[np.ndarray, "n d"]) -> tuple[list[float], list[float]]:
@@ -100,7 +107,7 @@ def rollouts(
 
     A compiled program of its own, which may be vmapped over seeds; inside another ``jit``, call `play_skills`.
     """
-    return _quick_jit(play_skills, "num")(key, env, policy, codes, goals, num=num)
+    return quick_jit(play_skills, "num")(key, env, policy, codes, goals, num=num)
 
 
 def play_skills(
@@ -118,21 +125,30 @@ def play_skills(
 
     nothing = jnp.zeros(0)
     keys = jax.random.split(key, (len(codes), num))
-    skills = Skill(code=codes, index=jnp.arange(len(codes), dtype=jnp.int32), goal=goals)
+    skills = Skill(codes, jnp.arange(len(codes), dtype=jnp.int32), goals)  # type: ignore[arg-type]
     return jax.vmap(jax.vmap(play, in_axes=(0, None)))(keys, skills)
 
 
-def summarise(yardstick: Yardstick, episodes: Episode) -> dict[str, float | None]:
-    """The metrics of one seed's skills, from its `rollouts`; null for goals where the method has none."""
-    counts = np.asarray(_quick_jit(_census)(yardstick.cells, episodes))
+def summarise(
+    yardstick: Yardstick, episodes: Episode, picks: Int[np.ndarray, " m"] | None = None
+) -> dict[str, float | None]:
+    """The metrics of one seed's skills, from its `rollouts`; null for goals where the method has none.
+
+    ``picks`` says which skill someone who knows q(z|s) alone would take to each target.
+    """
+    counts = np.asarray(quick_jit(_census)(yardstick.cells, episodes))
     last, goal = last_states(episodes), episodes.skill.goal
-    goals = None if goal is None else np.asarray(goal, float)[:, 0]
+    goals = None if goal is None else np.asarray(goal, float)[:, 0] / yardstick.unit
     distances = yardstick.distance(last.reshape(-1, last.shape[-1]), yardstick.targets)
+    ends = last / yardstick.unit
+    distances = distances.reshape(*last.shape[:2], -1)
+    picked = {} if picks is None else {"zero_shot_picked_distance": picked_distance(distances, picks)}
     return {
         "skill_coverage": _share(yardstick.cells, np.any(counts[:, :-1], axis=0)),
-        "goal_distance": None if goals is None else goal_distance(last, goals),
-        "goal_success": None if goals is None else goal_success(last, goals),
-        "zero_shot_distance": zero_shot_distance(distances.reshape(*last.shape[:2], -1)),
+        "goal_distance": None if goals is None else goal_distance(ends, goals),
+        "goal_success": None if goals is None else goal_success(ends, goals),
+        "zero_shot_distance": zero_shot_distance(distances),
+        **picked,
         "mutual_information": mutual_information(counts),
         "state_entropy": entropy(np.sum(counts, axis=0)),
     }
@@ -146,7 +162,7 @@ def summarise_seeds(yardstick: Yardstick, episodes: Episode) -> list[dict[str, f
     ]
 
 
-def last_states(episodes: Episode) -> Float[np.ndarray, "k n s"]:
+def last_states(episodes: Episode) -> Float[np.ndarray, "*n s"]:
     """Features of the last valid state of each episode."""
     lengths = np.sum(episodes.valid, axis=-1)[..., None, None]
     return np.take_along_axis(np.asarray(episodes.features, float), lengths, axis=-2)[..., 0, :]
@@ -156,7 +172,7 @@ def summarise_data(yardstick: Yardstick, experience: Experience | None) -> dict[
     """The metrics of one seed's exploration; null for an oracle or a dataset, which explored nothing."""
     if experience is None:
         return {"data_coverage": None, "data_coverage_100k": None}
-    reached = np.asarray(_quick_jit(first_visits)(yardstick.bins, experience))
+    reached = np.asarray(quick_jit(first_visits)(yardstick.bins, experience))
     share = functools.partial(_share, yardstick.bins)
     return {"data_coverage": share(reached < NEVER), "data_coverage_100k": share(reached <= EARLY_STEPS)}
 
@@ -183,10 +199,15 @@ def random_baseline(
 
 
 @functools.cache
-def _quick_jit(function: Callable, *static: str) -> Callable:
+def quick_jit(function: Callable, *static: str) -> Callable:
     """Compile for a fast compilation: evaluation runs for less time than the compiler's optimisations take."""
     options = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None
     return jax.jit(function, static_argnames=static, compiler_options=options)
+
+
+def census_of_rollouts(cells: Grid, episodes: Episode) -> Int[np.ndarray, "k n c"]:
+    """How often each rollout of each skill was in each cell; the last entry is for what lies outside the grid."""
+    return np.asarray(jax.vmap(lambda each: quick_jit(_census)(cells, each), in_axes=1, out_axes=1)(episodes))
 
 
 def _census(cells: Grid, episodes: Episode) -> Int[Array, "k c"]:

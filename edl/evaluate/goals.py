@@ -4,7 +4,7 @@
 """
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 REACHED = 0.5
 """A rollout that ends this close to its goal has reached it."""
@@ -26,6 +26,11 @@ def zero_shot_distance(distances: Float[np.ndarray, "k n m"]) -> float:
     ``distances`` are those from the last states to ``m`` uniform reachable points.
     """
     return float(np.mean(np.min(np.mean(distances, axis=1), axis=0)))
+
+
+def picked_distance(distances: Float[np.ndarray, "k n m"], picks: Int[np.ndarray, " m"]) -> float:
+    """The same where the skill is picked without trying: mean_x mean_i d(s_T^(z(x),i), x), z(x) = argmax_z q(z|x)."""
+    return float(np.mean(np.mean(distances, axis=1)[picks, np.arange(len(picks))]))
 
 
 def _to_goal(last: Float[np.ndarray, "k n s"], goals: Float[np.ndarray, "k s"]) -> Float[np.ndarray, "k n"]:

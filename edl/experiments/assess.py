@@ -6,16 +6,19 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from edl import evaluate
-from edl.artifacts import States
+from edl.artifacts import SkillModel, States
 from edl.config import ConfigError
 from edl.envs.base import Box, Env
+from edl.envs.host import check_hosts
 from edl.envs.rollout import Episode
 from edl.evaluate import Yardstick
 from edl.evaluate.coverage import coverage_curve
-from edl.evaluate.evaluate import UniformPolicy
+from edl.evaluate.discriminability import Judgement, judge
+from edl.evaluate.evaluate import NUM_TARGETS, UniformPolicy, bounds_of, census_of_rollouts, quick_jit
+from edl.evaluate.proof import proof, summed_up
 from edl.experiments import stages, store
 from edl.experiments.result import Run
 from edl.experiments.store import Folder
@@ -31,45 +34,91 @@ class Assessment(NamedTuple):
     random: dict[str, float | None] | None
     about: str
     episodes: Episode | None
+    proofs: list[dict[str, Any]]
 
 
-def yardstick_of(run: Run) -> Yardstick:
-    """What the run's world is measured with."""
+def yardstick_of(run: Run, visited: Float[np.ndarray, "n s"] | None = None) -> Yardstick:
+    """What the run's world is measured with: a maze by its cells, others by what was explored, or else visited."""
     if run.layout is not None:
         return evaluate.maze_yardstick(run.layout)
-    if run.states is None:
+    states = visited if run.states is None else np.asarray(run.states.samples[0])
+    if states is None:
         raise ConfigError(f"{run.config.env!r} is no maze, and nothing was explored: there is nothing to measure by.")
-    targets = np.asarray(run.states.samples[0])
-    return evaluate.box_yardstick(targets, range(min(DIMENSIONS, targets.shape[1])))
+    dims = range(min(DIMENSIONS, states.shape[1]))
+    deviation = states.std(axis=0)
+    return evaluate.box_yardstick(
+        states[:: max(1, len(states) // NUM_TARGETS)],
+        dims,
+        bounds_of(states[:, list(dims)]),
+        unit=np.where(deviation > 1e-6, deviation, 1.0),
+    )
 
 
 def assess(run: Run) -> Assessment:
     """Evaluate what there is: the exploration, and the skills if they were learned."""
-    yardstick, seeds = yardstick_of(run), range(run.config.num_seeds)
+    episodes, random = (None, None) if run.policy is None else _played(run)
+    visited = None if episodes is None else _visited(episodes, random)
+    yardstick, seeds = yardstick_of(run, visited), range(run.config.num_seeds)
     per_seed: list[dict[str, Any]] = [{"seed": run.config.seed + i} for i in seeds]
     for i in seeds:
         experience = None if run.states is None else _pick(run.states.experience, i)
         per_seed[i] |= evaluate.summarise_data(yardstick, experience)
-    if run.policy is None:
-        return Assessment(per_seed, None, yardstick.about, None)
+    if episodes is None or random is None:
+        return Assessment(per_seed, None, yardstick.about, None, [])
+    found, picks = _judged(run, episodes, yardstick)
+    for i in seeds:
+        per_seed[i] |= evaluate.summarise(yardstick, _pick(episodes, i), picks[i])
+        per_seed[i]["discriminability"] = float(found.discriminability[i])
+    chance = census_of_rollouts(yardstick.cells, random)
+    at_chance: dict[str, Any] = evaluate.summarise(yardstick, random)
+    reach = "zero_shot_distance"
+    proofs = [
+        proof(census_of_rollouts(yardstick.cells, _pick(episodes, i)), chance, per_seed[i][reach], at_chance[reach], i)
+        for i in seeds
+    ]
+    return Assessment(per_seed, at_chance, yardstick.about, episodes, proofs)
+
+
+def _played(run: Run) -> tuple[Episode, Episode]:
+    """Rollouts of every seed's skills, and as many of random actions, with the goals of the first seed."""
+    assert run.policy is not None
     keys = stages.keys(run.config, "evaluate")
-    goals = None if run.skills is None else run.skills.goals
+    goals = run.policy.goals if run.skills is None else run.skills.goals
     play = jax.vmap(evaluate.rollouts, in_axes=(0, None, 0, 0, None if goals is None else 0))
     episodes = play(keys, run.env, run.policy, run.policy.codes, goals)
-    for i in seeds:
-        per_seed[i] |= evaluate.summarise(yardstick, _pick(episodes, i))
-    random = at_random(run.env, len(run.policy.codes[0]), None if goals is None else goals[0], yardstick)
-    return Assessment(per_seed, random, yardstick.about, episodes)
+    random = at_random(run.env, len(run.policy.codes[0]), None if goals is None else goals[0])
+    check_hosts(run.env)
+    return episodes, random
 
 
-def at_random(
-    env: Env, num_skills: int, goals: Float[Array, "k s"] | None, yardstick: Yardstick
-) -> dict[str, float | None]:
-    """The same numbers for random actions, with the same goals."""
+def _visited(*episodes: Episode | None) -> Float[np.ndarray, "n s"]:
+    """All states of some rollouts."""
+    rows = [np.asarray(each.features[..., 1:, :])[np.asarray(each.valid)] for each in episodes if each is not None]
+    return np.concatenate(rows)
+
+
+def _judged(run: Run, episodes: Episode, yardstick: Yardstick) -> tuple[Judgement, Int[np.ndarray, "seeds m"]]:
+    """How well a stranger tells the skills apart, and the skills to take to each target.
+
+    Those are picked by the skills' own q(z|s), or by the stranger's where a method hands over none.
+    """
+    targets = jnp.asarray(yardstick.targets, jnp.float32)
+    keys = jax.vmap(lambda key: jax.random.fold_in(key, 1))(stages.keys(run.config, "evaluate"))
+    found = jax.vmap(quick_jit(judge), in_axes=(0, 0, None))(keys, episodes, targets)
+    if run.skills is None:
+        return found, np.asarray(found.picks)
+    return found, np.asarray(jax.jit(jax.vmap(_assign, in_axes=(0, None)))(run.skills, targets))
+
+
+def _assign(skills: SkillModel, states: Float[Array, "m s"]) -> Int[Array, " m"]:
+    return jax.vmap(skills.assign)(states)
+
+
+def at_random(env: Env, num_skills: int, goals: Float[Array, "k s"] | None) -> Episode:
+    """Rollouts of random actions, with the same goals."""
     space = env.action_space
     policy = UniformPolicy(space if isinstance(space, Box) else jnp.int32(space.n))
-    episodes = evaluate.rollouts(jax.random.key(0), env, policy, jnp.zeros((num_skills, 1)), goals)
-    return evaluate.summarise(yardstick, episodes)
+    return evaluate.rollouts(jax.random.key(0), env, policy, jnp.zeros((num_skills, 1)), goals)
 
 
 def metrics_of(
@@ -89,6 +138,7 @@ def metrics_of(
         "aggregate": evaluate.aggregate(found.per_seed),
         "random": found.random,
         "coverage_is_over": found.about,
+        "proof": summed_up(found.proofs),
         "steps": {name: int(value) for name, value in steps.items()},
         "seconds": {name: round(value, 3) for name, value in seconds.items()},
     }
@@ -156,6 +206,8 @@ def _discovered(first: Run) -> dict[str, Any]:
         skills = first.skills
         assigned = jax.jit(jax.vmap(skills.assign))(first.states.samples)
         shown |= {"goals": skills.goals, "decoded": skills.decoded, "usage": skills.usage, "assignments": assigned}
+    elif first.policy is not None and first.policy.goals is not None:
+        shown["goals"] = first.policy.goals
     return {name: np.asarray(value) for name, value in shown.items()}
 
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import NamedSharding
 from jaxtyping import PyTree
+
+from edl import threefry
 
 MOST = 64
 """So many compiled functions are kept."""
@@ -39,19 +42,28 @@ def executable(function: Callable, static: tuple, *args: PyTree, donate: int | N
 
 def compile_now(function: Callable, static: tuple, donate: int | None, tree: Any, shapes: tuple) -> Callable:
     """Trace, lower and compile."""
+    threefry.unroll()
     jitted = jax.jit(functools.partial(function, *static), donate_argnums=() if donate is None else donate)
     return jitted.lower(*from_signature(tree, shapes)).compile()
 
 
 def signature(args: PyTree) -> tuple[Any, tuple]:
-    """Structure and shapes of arguments: all that tracing needs to know of them, and hashable."""
+    """Structure, shapes and places of arguments: all that compiling needs to know of them, and hashable."""
     leaves, tree = jax.tree.flatten(args)
-    return tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+    return tree, tuple((leaf.shape, leaf.dtype, _place(leaf)) for leaf in leaves)
+
+
+def _place(leaf: Any) -> NamedSharding | None:
+    """Where an array lies, if it is spread over devices."""
+    place = getattr(leaf, "sharding", None)
+    return place if isinstance(place, NamedSharding) else None
 
 
 def from_signature(tree: Any, shapes: tuple) -> PyTree:
     """Arguments without contents."""
-    return jax.tree.unflatten(tree, [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes])
+    return jax.tree.unflatten(
+        tree, [jax.ShapeDtypeStruct(shape, dtype, sharding=place) for shape, dtype, place in shapes]
+    )
 
 
 def as_arrays(tree: PyTree) -> PyTree:

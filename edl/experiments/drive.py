@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int, PyTree
 
+from edl.envs.host import check_hosts
 from edl.experiments.compiled import as_arrays, executable, from_signature, signature
 from edl.program import Program, keys_of
 from edl.types import Key, Keys
@@ -26,6 +28,8 @@ from edl.types import Key, Keys
 ROWS = 100
 """Rows of the log in a stage (fewer if it has fewer iterations)."""
 PIECE_SECONDS = 0.5
+LANES, WHOLE = PartitionSpec("lanes"), PartitionSpec()
+"""Dealt out to the devices of a mesh along the leading axis, or the same on each."""
 STATE = 1
 """Which argument of a piece is the state, whose buffers the new state takes over."""
 Builder = Callable[..., Program]
@@ -37,12 +41,18 @@ class Work(NamedTuple):
     """A program to be built: ``build(*inputs)``, for one seed.
 
     ``build`` is hashable, and the key under which its compiled form is kept: pass a module-level function, not a new
-    closure. Inputs that are ``per_seed`` have a leading axis of seeds; the others are shared.
+    closure. Inputs that are ``per_seed`` have a leading axis of seeds; the others are shared. With a ``mesh`` of
+    devices, seeds are dealt out to them evenly, and no two of them ever talk.
     """
 
     build: Builder
     inputs: tuple[PyTree, ...]
     per_seed: tuple[bool, ...]
+    mesh: Mesh | None = None
+
+    def static(self, num_seeds: int) -> tuple:
+        """What its compiled form depends on besides the shapes of the inputs."""
+        return self.build, self.per_seed, num_seeds, self.mesh
 
 
 class Outline(NamedTuple):
@@ -98,7 +108,7 @@ def _outline(build: Builder, per_seed: tuple[bool, ...], num_seeds: int, tree: A
 
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), num_seeds))
     inputs = from_signature(tree, shapes)
-    state, artifact = jax.eval_shape(functools.partial(_over_seeds, one, per_seed, num_seeds), inputs, keys)
+    state, artifact = jax.eval_shape(functools.partial(_over_seeds, one, per_seed, num_seeds, None), inputs, keys)
     return Outline(*facts[0], state, artifact)
 
 
@@ -114,26 +124,56 @@ def advance(work: Work, keys: Keys, start: Position | None = None, wait: Wait = 
     metrics have a ``done`` that is 1 for every seed; a program whose result should not depend on the other seeds must
     then stop changing its state by itself.
     """
-    work = work._replace(inputs=as_arrays(work.inputs))
-    facts = outline(work, keys.shape[0])
+    work = deal_out(work)
+    facts, static = outline(work, keys.shape[0]), work.static(keys.shape[0])
     first, rest = jax.vmap(lambda key: keys_of(key, facts.iterations))(keys)
-    static = (work.build, work.per_seed, keys.shape[0])
+    first, rest = on_devices(work.mesh, (first, rest))
     began = time.perf_counter()
-    args = (work.inputs, facts.state, rest, np.int32(0), np.int32(0))
-    run_piece = wait(lambda: executable(_run_piece, static, *args, donate=STATE))
+    run_piece = wait(lambda: compile_piece(work, facts, rest))
     initialise = wait(lambda: executable(_init, static, work.inputs, first))
-    wait(lambda: executable(_finish, static, work.inputs, facts.state))  # now, so that its time is told apart
+    state = on_devices(work.mesh, facts.state)
+    wait(lambda: executable(_finish, static, work.inputs, state))  # now, so that its time is told apart
     compile_seconds = time.perf_counter() - began
     if start is None:
         start = Position(0, wait(lambda: jax.block_until_ready(initialise(work.inputs, first))), {})
+        check_hosts(work.inputs)
     yield from _pieces(run_piece, work.inputs, rest, start, compile_seconds)
 
 
 def finish(work: Work, position: Position, num_seeds: int, wait: Wait = immediately) -> PyTree:
     """The result of a program that has run to its end."""
-    inputs, static = as_arrays(work.inputs), (work.build, work.per_seed, num_seeds)
-    compiled = wait(lambda: executable(_finish, static, inputs, position.state))
-    return jax.block_until_ready(compiled(inputs, position.state))
+    work = deal_out(work)
+    compiled = wait(lambda: executable(_finish, work.static(num_seeds), work.inputs, position.state))
+    return jax.block_until_ready(compiled(work.inputs, position.state))
+
+
+def compile_piece(work: Work, facts: Outline, keys: Keys | jax.ShapeDtypeStruct) -> Callable:
+    """The compiled piece of some work whose inputs are `deal_out` already; ``keys`` may be their shape."""
+    args = (work.inputs, on_devices(work.mesh, facts.state), keys, np.int32(0), np.int32(0))
+    return executable(_run_piece, work.static(keys.shape[0]), *args, donate=STATE)
+
+
+def deal_out(work: Work) -> Work:
+    """The same work with its inputs as arrays, where they are needed."""
+    inputs = as_arrays(work.inputs)
+    if work.mesh is not None:
+        pairs = zip(inputs, work.per_seed, strict=True)
+        inputs = tuple(on_devices(work.mesh, each, LANES if per_seed else WHOLE) for each, per_seed in pairs)
+    return work._replace(inputs=inputs)
+
+
+def on_devices(mesh: Mesh | None, tree: PyTree, spec: PartitionSpec = LANES) -> PyTree:
+    """Arrays, or their shapes, spread over the devices along their leading axis."""
+    if mesh is None:
+        return tree
+    place = NamedSharding(mesh, spec)
+
+    def put(leaf: Any) -> Any:
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=place)
+        return jax.device_put(leaf, place)
+
+    return jax.tree.map(put, tree)
 
 
 def _pieces(
@@ -150,6 +190,7 @@ def _pieces(
         state, sums, last = jax.block_until_ready(
             run_piece(inputs, position.state, keys, np.int32(begin), np.int32(end))
         )
+        check_hosts(inputs)
         elapsed = time.perf_counter() - started
         pace = (end - begin) / max(elapsed, 1e-6)
         size = max(1, min(4 * (end - begin), int(PIECE_SECONDS * pace)))
@@ -165,8 +206,14 @@ def _pieces(
             return
 
 
-def _over_seeds(one: Callable, per_seed: tuple[bool, ...], seeds: int, inputs: tuple, *batched: PyTree) -> PyTree:
+def _over_seeds(
+    one: Callable, per_seed: tuple[bool, ...], seeds: int, mesh: Mesh | None, inputs: tuple, *batched: PyTree
+) -> PyTree:
     """Map over the seeds. A single seed goes without: under vmap, both sides of each branch would be computed."""
+    if mesh is not None:
+        local = functools.partial(_over_seeds, one, per_seed, seeds // mesh.size, None)
+        specs = (tuple(LANES if each else WHOLE for each in per_seed), *[LANES] * len(batched))
+        return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=LANES, check_vma=False)(inputs, *batched)
     axes = tuple(0 if each else None for each in per_seed)
     if seeds > 1:
         return jax.vmap(one, in_axes=(axes, *[0] * len(batched)), axis_size=seeds)(inputs, *batched)
@@ -178,18 +225,23 @@ def _first(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda x: x[0], tree)
 
 
-def _init(build: Builder, per_seed: tuple[bool, ...], seeds: int, inputs: tuple, keys: Keys) -> PyTree:
-    return _over_seeds(lambda inputs, key: build(*inputs).init(key), per_seed, seeds, inputs, keys)
+def _init(
+    build: Builder, per_seed: tuple[bool, ...], seeds: int, mesh: Mesh | None, inputs: tuple, keys: Keys
+) -> PyTree:
+    return _over_seeds(lambda inputs, key: build(*inputs).init(key), per_seed, seeds, mesh, inputs, keys)
 
 
-def _finish(build: Builder, per_seed: tuple[bool, ...], seeds: int, inputs: tuple, state: PyTree) -> PyTree:
-    return _over_seeds(lambda inputs, state: build(*inputs).finish(state), per_seed, seeds, inputs, state)
+def _finish(
+    build: Builder, per_seed: tuple[bool, ...], seeds: int, mesh: Mesh | None, inputs: tuple, state: PyTree
+) -> PyTree:
+    return _over_seeds(lambda inputs, state: build(*inputs).finish(state), per_seed, seeds, mesh, inputs, state)
 
 
 def _run_piece(
     build: Builder,
     per_seed: tuple[bool, ...],
     seeds: int,
+    mesh: Mesh | None,
     inputs: tuple,
     state: PyTree,
     keys: Keys,
@@ -199,7 +251,8 @@ def _run_piece(
     """Iterations ``start`` to ``stop``, with the sums of their metrics and the last of them."""
 
     def one(inputs: tuple, keys: Keys, state: PyTree) -> tuple:
-        step = jax.jit(build(*inputs).step)  # so that it is traced once, here for the shapes of its metrics
+        *given, start, stop = inputs
+        step = jax.jit(build(*given).step)  # so that it is traced once, here for the shapes of its metrics
         shapes = jax.eval_shape(step, state, keys[0])[1]
         zeros = {name: jnp.zeros((), jnp.float32) for name in shapes}
 
@@ -211,7 +264,7 @@ def _run_piece(
 
         return jax.lax.fori_loop(start, stop, body, (state, zeros, zeros))
 
-    return _over_seeds(one, per_seed, seeds, inputs, keys, state)
+    return _over_seeds(one, (*per_seed, False, False), seeds, mesh, (*inputs, start, stop), keys, state)
 
 
 def prepare(works: Sequence[Work], num_seeds: int) -> threading.Thread:
@@ -222,8 +275,7 @@ def prepare(works: Sequence[Work], num_seeds: int) -> threading.Thread:
 
     def compile_all() -> None:
         for work in works:
-            inputs, facts = as_arrays(work.inputs), outline(work, num_seeds)
-            static = (work.build, work.per_seed, num_seeds)
+            inputs, facts, static = as_arrays(work.inputs), outline(work, num_seeds), work.static(num_seeds)
             keys = jax.eval_shape(lambda n=facts.iterations: jax.random.split(jax.random.key(0), (num_seeds, n)))
             executable(_run_piece, static, inputs, facts.state, keys, np.int32(0), np.int32(0), donate=STATE)
             executable(_init, static, inputs, jax.eval_shape(lambda keys: keys[:, 0], keys))

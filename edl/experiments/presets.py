@@ -12,6 +12,10 @@ from edl.discover.gaussian_vae import GaussianVAEConfig
 from edl.discover.kmeans import KMeansConfig
 from edl.discover.vqvae import VQVAEConfig
 from edl.experiments.settings import DATASET, RunConfig, check_name
+from edl.explore.knn import KNNConfig
+from edl.explore.random_walk import RandomWalkConfig
+from edl.interop.worlds import is_host_id
+from edl.rl.ppo import PPOConfig
 
 DEFAULTS: dict[str, dict[str, str]] = {
     "fast": {"explore": "frontier", "discover": "vqvae", "scout": "frontier"},
@@ -28,22 +32,35 @@ PAPER: dict[str, Callable[[], Any]] = {
 }
 """The paper's recipe for each method (and for ``learn``) that has one of its own."""
 
+HOST_DEFAULTS = {"explore": "drift", "discover": "vqvae", "scout": "random_walk"}
+HOST: dict[str, Callable[[], Any]] = {
+    "random_walk": lambda: RandomWalkConfig(iterations=20, rollouts=64),
+    "knn": lambda: KNNConfig(iterations=40, rollouts=64),
+    "learn": lambda: learn.LearnConfig(
+        reward="visits",
+        distance="normalised",
+        ppo=PPOConfig(iterations=100, rollouts=64, normalise=True, minibatches=16),
+    ),
+}
+"""Worlds on the host step slowly and have no common unit of length: what differs there, whatever the preset."""
+
 RECIPES: dict[str, Mapping[str, Callable[[], Any]]] = {"fast": {}, "paper": PAPER}
 
 
 def complete(config: RunConfig) -> RunConfig:
     """Fill what a run leaves open with its preset: the names of its stages, and their configs."""
     check_name(config.preset, RECIPES, f"preset {config.preset!r}", "Change --preset.")
-    recipes = RECIPES[config.preset]
+    host = is_host_id(config.env)
+    recipes: dict[str, Callable[[], Any]] = {**RECIPES[config.preset], **(HOST if host else {})}
 
     def settings(name: str, methods: Mapping[str, Any], what: str) -> Any:
         check_name(name, methods, f"{what} {name!r}", "`edl list` tells what each does.")
-        return recipes.get(name, methods[name].config)()
+        return (recipes.get(name) or methods[name].config)()
 
     if config.method != "edl":
         chosen = settings(config.method, baselines.METHODS, "method") if config.baseline is None else config.baseline
         return dataclasses.replace(config, baseline=_derive(chosen, config))
-    stages = DEFAULTS[config.preset]
+    stages = HOST_DEFAULTS if host else DEFAULTS[config.preset]
     explorer, discoverer = config.explore or stages["explore"], config.discover or stages["discover"]
     filled: dict[str, Any] = {"explore": explorer, "discover": discoverer}
     if config.explorer is None and not explorer.startswith(DATASET):

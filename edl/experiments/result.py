@@ -1,6 +1,7 @@
 """What a run gives back, and how to load it: `Run` and `load`."""
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from edl.experiments.presets import complete
 from edl.experiments.session import FILES, progress_of
 from edl.experiments.settings import NESTED, RunConfig, amended
 from edl.experiments.store import Folder
+from edl.interop.numpy_policy import to_numpy
+from edl.interop.numpy_skills import NumpySkills
+from edl.interop.worlds import remember
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,11 +51,25 @@ class Run:
 
         return dataclasses.replace(self, states=pick(self.states), skills=pick(self.skills), policy=pick(self.policy))
 
+    def numpy_policy(self, index: int = 0) -> NumpySkills:
+        """The policy of one seed in plain NumPy: it acts with skills by number and with any code."""
+        policy = self.seed(index).policy
+        if policy is None:
+            raise ConfigError(f"{str(self.path)!r} has no policy: learn one first, with `edl learn`.")
+        return to_numpy(policy)
 
-def load(path: str | Path) -> Run:
-    """Load a run from its folder. Nothing in the folder is executed."""
+
+def load(path: str | Path, *, env: Callable[[], Any] | None = None, features: Any = None) -> Run:
+    """Load a run from its folder. Nothing in the folder is executed.
+
+    A Gymnasium world, or its ``features``, that was given as a Python object has to be given again.
+    """
     folder = store.open_run(path)
     config = config_of(folder)
+    if env is not None:
+        remember(env, config.env)
+    if features is not None:
+        config = dataclasses.replace(config, features=features)
     world, finished = stages.make_world(config), progress_of(folder)
     states = load_states(folder, config, world.env) if "explore" in finished else None
     skills = policy = None

@@ -7,7 +7,7 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,13 @@ from edl.config import ConfigError
 from edl.experiments import assess, drive, stages, store
 from edl.experiments.drive import Work
 from edl.experiments.interrupt import listening
+from edl.experiments.live import coverage_so_far
 from edl.experiments.result import Run, config_of, load, load_states
 from edl.experiments.session import FILES, Quiet, Report, Session, progress_of
 from edl.experiments.settings import RunConfig, differences, to_json
 from edl.experiments.stages import World
 from edl.experiments.store import Folder
+from edl.interop.worlds import remember
 from edl.learn.distance import Distance, Euclidean
 
 BEFORE = {"discover": ("explore",), "learn": ("explore", "discover")}
@@ -32,7 +34,7 @@ PACKAGES = ("jax", "jaxlib", "numpy", "equinox", "optax", "safetensors")
 
 
 def run(
-    env: str = "square",
+    env: str | Callable[[], Any] = "square",
     *,
     out: str | Path | None = None,
     resume: bool = False,
@@ -40,12 +42,14 @@ def run(
     report: Report | None = None,
     **settings: Any,
 ) -> Run:
-    """Explore, discover and learn. ``settings`` are the other fields of `RunConfig`; the preset knows what is left out.
+    """Explore, discover and learn, in a maze, in a Gymnasium world by its id, or in one that ``env()`` makes.
 
-    With ``out``, the run leaves a folder behind, and can be stopped and resumed; without, it leaves nothing. ``until``
-    is the last stage to run. Ctrl-C saves a checkpoint and raises `KeyboardInterrupt`.
+    ``settings`` are the other fields of `RunConfig`; the preset knows what is left out. With ``out``, the run leaves a
+    folder behind, and can be stopped and resumed; without, it leaves nothing. ``until`` is the last stage to run.
+    Ctrl-C saves a checkpoint and raises `KeyboardInterrupt`.
     """
-    return execute(RunConfig(env=env, **settings), out=out, resume=resume, until=until, report=report)
+    name = env if isinstance(env, str) else remember(env)
+    return execute(RunConfig(env=name, **settings), out=out, resume=resume, until=until, report=report)
 
 
 def execute(
@@ -175,7 +179,7 @@ def _three_stages(session: Session, world: World, until: str, result: Run) -> Ru
 def _distance(session: Session, world: World, states: States) -> Distance:
     """What the learner's reward is made of: measured by the explorer's experience, or by a scout's."""
     config, experience = session.config, states.experience
-    if config.learner.distance == "euclidean":
+    if config.learner.distance != "walking":
         return Euclidean()
     if config.scout is not None:
         experience = session.stage("scout", stages.scout_work(config, world)).experience
@@ -187,7 +191,13 @@ def explored(session: Session, world: World) -> States:
     if "explore" in session.finished and session.folder is not None:
         return load_states(session.folder, session.config, world.env)
     work = stages.explore_work(session.config, world)
-    return session.stage("explore", work, lambda states: stages.check_explored(session.config, states))
+    wanted = not isinstance(session.report, Quiet)
+    return session.stage(
+        "explore",
+        work,
+        check=lambda states: stages.check_explored(session.config, states),
+        watch=coverage_so_far(world.layout) if wanted else lambda state: {},
+    )
 
 
 def check_same(before: RunConfig, now: RunConfig, folder: Folder) -> None:

@@ -80,8 +80,17 @@ class Session:
         self.logged = self.saved = time.perf_counter()
         self.saving_took = 0.0
 
-    def stage(self, name: str, work: Work, check: Callable[[PyTree], None] = lambda artifact: None) -> PyTree:
-        """The result of a stage: loaded if it is done, resumed if it was begun, and run otherwise."""
+    def stage(
+        self,
+        name: str,
+        work: Work,
+        check: Callable[[PyTree], None] = lambda artifact: None,
+        watch: Callable[[PyTree], Mapping[str, float]] = lambda state: {},
+    ) -> PyTree:
+        """The result of a stage: loaded if it is done, resumed if it was begun, and run otherwise.
+
+        ``check`` may refuse the result; ``watch`` tells more of the state than its metrics do, while the stage runs.
+        """
         facts = outline(work, self.config.num_seeds)
         if name in self.finished and self.folder is not None:
             return self.folder.load(FILES[name], facts.artifact, finite=name in HANDED_OVER)
@@ -91,7 +100,7 @@ class Session:
         for tick in advance(work, stages.keys(self.config, name), start, self.interrupt.attentively):
             position, compile_seconds = tick.position, tick.compile_seconds
             spent = time.perf_counter() - began - compile_seconds
-            self._after(name, facts, tick, _add(before, spent, compile_seconds))
+            self._after(name, facts, tick, _add(before, spent, compile_seconds), watch)
         assert position is not None  # every program has at least one iteration
         artifact = finish(work, position, self.config.num_seeds, self.interrupt.attentively)
         if name in HANDED_OVER:
@@ -143,7 +152,9 @@ class Session:
         self.rows = [row for row in self.rows if row.get("stage") != name or row.get("iteration", 0) <= last]
         return position, spent
 
-    def _after(self, name: str, facts: Outline, tick: Tick, spent: dict[str, float]) -> None:
+    def _after(
+        self, name: str, facts: Outline, tick: Tick, spent: dict[str, float], watch: Callable[[PyTree], Mapping]
+    ) -> None:
         """What happens between two pieces."""
         iteration = tick.position.iteration
         if tick.row is not None:
@@ -151,7 +162,7 @@ class Session:
             values = {key: [float(f"{each:.6g}") for each in value] for key, value in tick.row.items()}
             seconds = round(spent["seconds"], 3)
             self.rows.append({"stage": name, "iteration": iteration, "env_steps": steps, "seconds": seconds, **values})
-        means = {key: float(np.mean(value)) for key, value in tick.metrics.items()}
+        means = {key: float(np.mean(value)) for key, value in tick.metrics.items()} | dict(watch(tick.position.state))
         env_steps = facts.env_steps * self.config.num_seeds
         self.report.tick(name, Progressed(iteration, facts.iterations, tick.pace, env_steps, means))
         now = time.perf_counter()

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
-from edl.config import ConfigError
+from edl.config import MAY_BE_INFINITE, MAY_BE_ZERO, ConfigError
 from edl.explore.region import describe
 
 DATASET = "dataset:"
@@ -28,6 +28,10 @@ class RunConfig:
     env: str = "square"
     maze: str | None = None
     """The text of the maze, where ``env`` was a file: a run can be loaded after the file is gone."""
+    features: Any = None
+    """In a Gymnasium world, what skills are about: dimensions of its observations ("0,1"), or a function of them."""
+    horizon: int = 0
+    """In a Gymnasium world, the steps of an episode; 0 leaves that to the world."""
     method: str = "edl"
     """``edl``, or the name of a baseline."""
     explore: str = ""
@@ -86,6 +90,8 @@ def amended(config: Any, changes: Any, where: str) -> Any:
 def _typed(value: Any, hint: Any, where: str) -> Any:
     """A value from JSON as the field's type has it."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return value
     if origin is typing.Union or isinstance(hint, types.UnionType):
         if value is None and type(None) in parts:
             return None
@@ -107,8 +113,8 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
 def check_numbers(config: Any, where: str) -> None:
     """Refuse counts below one and negative or undefined numbers, all through a config.
 
-    What a number may be is told by its default: one that is negative or infinite by default may be so, and an integer
-    that is zero by default may be zero.
+    What a number may be is told by its default (one that is negative or infinite by default may be so, and an integer
+    that is zero by default may be zero) or by its name.
     """
     for field in dataclasses.fields(config):
         value, usual = getattr(config, field.name), field.default
@@ -118,11 +124,12 @@ def check_numbers(config: Any, where: str) -> None:
         elif isinstance(value, bool) or isinstance(usual, bool):
             continue
         elif isinstance(value, int) and isinstance(usual, int):
-            least = min(usual, 1)
+            least = 0 if field.name in MAY_BE_ZERO else min(usual, 1)
             _refuse(value < least, path, value, f"an integer of at least {least}")
         elif isinstance(value, float) and isinstance(usual, int | float):
             _refuse(math.isnan(value), path, value, "a number")
-            _refuse(math.isinf(value) and math.isfinite(usual), path, value, "a finite number")
+            bounded = math.isfinite(usual) and field.name not in MAY_BE_INFINITE
+            _refuse(math.isinf(value) and bounded, path, value, "a finite number")
             _refuse(value < 0 <= usual, path, value, "a number that is not negative")
         elif isinstance(value, tuple):
             for each in value:

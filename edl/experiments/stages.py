@@ -21,10 +21,12 @@ from edl.config import ConfigError
 from edl.envs import WORLDS, Env, Layout, layout_of, layouts
 from edl.envs.maze import maze
 from edl.experiments.drive import Work, outline
-from edl.experiments.presets import DEFAULTS, complete
+from edl.experiments.presets import DEFAULTS, HOST_DEFAULTS, complete
 from edl.experiments.settings import DATASET, RunConfig, check_numbers
 from edl.explore.dataset import dataset, load_dataset
 from edl.explore.region import CALLABLE, check_not_empty, inside, parse_region
+from edl.interop.minari_data import is_minari_id, load_minari
+from edl.interop.worlds import host_world, is_host_id
 from edl.learn import LearnConfig, measure
 from edl.learn.distance import Euclidean
 from edl.program import Program, instant
@@ -49,7 +51,13 @@ def settle(config: RunConfig) -> RunConfig:
     check_numbers(config, "")
     if config.seed + config.num_seeds > 2**31:
         raise ConfigError(f"seed={config.seed}: seeds below {2**31} are wanted. Change --seed.")
-    if config.env not in WORLDS and config.maze is None:
+    if is_host_id(config.env):
+        config = host_settled(config)
+    elif config.features is not None or config.horizon:
+        raise ConfigError(
+            f"features and horizon are for Gymnasium worlds, and {config.env!r} is a maze: leave them out."
+        )
+    elif config.env not in WORLDS and config.maze is None:
         config = dataclasses.replace(config, maze=layout_of(config.env).text)
     if isinstance(config.region, str):
         if config.region.startswith(CALLABLE):
@@ -61,8 +69,22 @@ def settle(config: RunConfig) -> RunConfig:
     return config
 
 
+def host_settled(config: RunConfig) -> RunConfig:
+    """The settings of a Gymnasium world: what it leaves open is written down, so that the run explains itself."""
+    if isinstance(config.features, str) and config.features.startswith(CALLABLE):
+        raise ConfigError(f"the features of this run were the Python {config.features}: continue it from Python.")
+    if config.explore == "go_explore":
+        raise ConfigError(f"explore=go_explore restores states, which {config.env!r} cannot: use another explorer.")
+    env = make_world(config).env
+    about = getattr(env, "about", None)  # a world of ours, given as a factory, has no choice of features
+    features = ",".join(map(str, about)) if isinstance(about, tuple) else config.features
+    return dataclasses.replace(config, features=features, horizon=env.horizon)
+
+
 def make_world(config: RunConfig) -> World:
     """The world of a run; its maze may be known by its text alone."""
+    if is_host_id(config.env):
+        return World(host_world(config.env, config.features, config.horizon), None)
     layout = layout_of(config.env) if config.maze is None else layouts.parse(config.maze, Path(config.env).stem)
     return World(maze(layout), layout)
 
@@ -70,8 +92,9 @@ def make_world(config: RunConfig) -> World:
 def with_data(config: RunConfig, world: World) -> World:
     """Read the dataset, if the run has one, and refuse a region that holds nothing."""
     if config.method == "edl" and config.explore.startswith(DATASET):
-        size = world.env.feature_size
-        return world._replace(samples=load_dataset(config.explore.removeprefix(DATASET), size, config.region))
+        name, size = config.explore.removeprefix(DATASET), world.env.feature_size
+        read = load_minari if is_minari_id(name) else load_dataset
+        return world._replace(samples=read(name, size, config.region))
     sample_states = getattr(world.env, "sample_states", None)
     if config.region is not None and sample_states is not None:
         probes = np.asarray(jax.jit(lambda key: sample_states(key, PROBES))(jax.random.key(0)))
@@ -107,7 +130,7 @@ def discover_work(config: RunConfig, states: States) -> Work:
 
 def scout_work(config: RunConfig, world: World) -> Work:
     """Experience for a learner that needs some and got none."""
-    name = DEFAULTS[config.preset]["scout"]
+    name = (HOST_DEFAULTS if is_host_id(config.env) else DEFAULTS[config.preset])["scout"]
     return Work(explore.METHODS[name].build, (world.env, config.scout), (False, False))
 
 
@@ -156,7 +179,7 @@ def rehearse(config: RunConfig, world: World) -> list[Work]:
     states = shape_of(explore_work(config, world))
     skills = shape_of(discover_work(config, states))
     distance: PyTree = Euclidean()
-    if config.learner.distance != "euclidean":
+    if config.learner.distance == "walking":
         scouted = states if config.scout is None else shape_of(scout_work(config, world))
         distance = shape_of(measure_work(config, scouted.experience))
     shape_of(learn_work(config, world, skills, distance))

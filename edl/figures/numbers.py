@@ -21,11 +21,15 @@ QUANTITIES = {
     "data_coverage": Quantity("Data coverage", "of the reachable bins were explored", share=True),
     "data_coverage_100k": Quantity("Data coverage, 100k", "the same, after 100,000 steps", share=True),
     "zero_shot_distance": Quantity("Zero-shot distance", "left to any point, with the best skill for it"),
+    "zero_shot_picked_distance": Quantity("Zero-shot distance, picked", "the same, with the skill that q(z|s) names"),
     "mutual_information": Quantity("I(S;Z)", "nats between a state's cell and its skill"),
+    "discriminability": Quantity("Discriminability", "of the states are told by a fresh classifier", share=True),
 }
 
 
-TILES = tuple(name for name in QUANTITIES if name != "data_coverage_100k")
+TILES = tuple(
+    name for name in QUANTITIES if name not in ("data_coverage_100k", "zero_shot_picked_distance", "discriminability")
+)
 NOTHING = "—"
 
 

@@ -68,12 +68,27 @@ def _title(metrics: Mapping[str, Any]) -> str:
 
 def _lede(metrics: Mapping[str, Any]) -> str:
     about = ABOUT.get(str(metrics.get("method")), "")
+    about += _proof(metrics.get("proof"))
     reached, chance = numbers.mean_of(metrics, "goal_success"), numbers.random_of(metrics, "goal_success")
     if reached is None:
         return about
     beside = "" if chance is None else f" (random actions: {numbers.write('goal_success', chance)})"
     share = numbers.write("goal_success", reached)
     return f"{about} <strong>{share} of the rollouts end at their goal</strong>{beside}."
+
+
+def _proof(found: Mapping[str, Any] | None) -> str:
+    """How the skills compare with random behaviour, in words and numbers."""
+    if not found:
+        return ""
+    head, _, rest = str(found["verdict"]).partition(":")
+    facts = (
+        f"information {found['information']:.2f} nats (by chance {found['information_by_chance']:.2f}), "
+        f"coverage {100 * found['coverage']:.0f}% (random actions {100 * found['random_coverage']:.0f}%), "
+        f"entropy {found['entropy']:.2f} nats ({found['random_entropy']:.2f}), "
+        f"distance left to any state {found['reach']:.2f} ({found['random_reach']:.2f})"
+    )
+    return f" The skills are <strong>{html.escape(head)}</strong>:{html.escape(rest)} ({html.escape(facts)})."
 
 
 def _chips(metrics: Mapping[str, Any], provenance: Mapping[str, Any]) -> str:

@@ -3,6 +3,8 @@
 After the figures of the paper, to which it adds the goals, their numbers, and where each rollout ended.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
@@ -13,6 +15,9 @@ from edl.envs.layouts import Layout
 from edl.figures.maze import draw_starts, plane, points_per_unit, world_figure
 from edl.figures.palette import palette
 from edl.figures.style import write_number
+
+MANY = 50
+"""With more rollouts a skill than this, lines are faint and ends are left out: what shows is where most of them go."""
 
 
 def skills_figure(
@@ -35,18 +40,23 @@ def skills_figure(
     return figure
 
 
-def draw_trajectories(axes: Axes, paths: Float[np.ndarray, "k n t 2"]) -> None:
+def draw_trajectories(
+    axes: Axes, paths: Float[np.ndarray, "k n t 2"], colours: Sequence[str] | None = None, rasterized: bool = False
+) -> None:
     """Lines in a colour per skill, with a dot where each ends."""
     skills, rollouts, times, _ = paths.shape
     # Skill-major order would bury the first skills under the last: the i-th rollouts of all skills go together.
     order = paths.swapaxes(0, 1).reshape(-1, times, 2)
-    colours = palette(skills) * rollouts
-    alpha = float(np.clip(5 / np.sqrt(skills * rollouts), 0.25, 0.7))
+    colours = list(colours or palette(skills)) * rollouts
+    many = rollouts > MANY
+    alpha = float(np.clip(5 / np.sqrt(skills * rollouts), 0.08 if many else 0.25, 0.12 if many else 0.7))
     lines = LineCollection(list(order), colors=colours, linewidths=0.9, alpha=alpha, zorder=3, joinstyle="round")
+    lines.set_rasterized(rasterized)
     axes.add_collection(lines)
-    ends = last_points(paths).swapaxes(0, 1).reshape(-1, 2)
-    area = 0.1 * mark_size(axes, skills) ** 2
-    axes.scatter(*ends.T, s=area, c=colours, edgecolors="white", linewidths=0.3, zorder=4)
+    if not many:
+        ends = last_points(paths).swapaxes(0, 1).reshape(-1, 2)
+        area = 0.1 * mark_size(axes, skills) ** 2
+        axes.scatter(*ends.T, s=area, c=colours, edgecolors="white", linewidths=0.3, zorder=4, rasterized=rasterized)
     if axes.get_aspect() != 1:
         axes.autoscale_view()
 

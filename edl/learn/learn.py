@@ -37,8 +37,8 @@ class LearnConfig:
     """``log_likelihood`` (the paper's equation), ``shipped`` (the authors' code), ``progress`` (ours); or
     ``posterior``, the reverse form that the paper's appendix argues against, without distance or siblings."""
     distance: Literal["euclidean", "walking", "normalised"] = "walking"
-    """``euclidean`` (the paper), ``walking``, estimated from experience (ours), or ``normalised``, which is Euclidean in
-    standard deviations of p(s), for worlds whose dimensions have no common unit."""
+    """``euclidean`` (the paper), ``walking``, estimated from experience (ours), or ``normalised``: in standard
+    deviations of p(s), for worlds whose dimensions have no common unit."""
     rivalry: bool = False
     """Play siblings, and train on the terminal, undiscounted reward of Sibling Rivalry."""
     epsilon: float = 5.0

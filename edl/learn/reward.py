@@ -5,9 +5,9 @@
 ``progress``        r_t = d(s_t, g_z) - d(s_{t+1}, g_z): what each step adds to -d. Its undiscounted sum depends on s_0
                     and s_T only, so it asks for the same end state as log q(s_T|z), whose maximum it shares, but the
                     credit for every step is paid at once and returns have the same scale for near and far goals.
-``visits``          r_t = 1 / (1 + d(s_{t+1}, g_z)^2): the likelihood itself, of a Cauchy distribution, whose tails leave
-                    something to climb from afar. For worlds in which one cannot stay at a goal, e.g. one with a speed
-                    (it pays to come by often), or in which episodes end early (it is positive: it pays to go on).
+``visits``          r_t = 1 / (1 + d(s_{t+1}, g_z)^2): the likelihood itself, of a Cauchy distribution, whose tails
+                    leave something to climb from afar. For worlds in which one cannot stay at a goal, e.g. one with a
+                    speed (it pays to come by often), or in which episodes end early (being positive, it pays to go on).
 
 and, from the paper's appendix, the road not taken: the reverse form with the posterior of the VQ-VAE, which is one-hot.
 

@@ -5,7 +5,10 @@ from typing import Literal
 
 import pytest
 
+from edl import discover as discoverers
 from edl.config import ConfigError, config
+from edl.experiments import stages
+from edl.experiments.presets import RECIPES
 from edl.experiments.settings import RunConfig, amended, check_name, check_numbers, differences, to_json
 from edl.explore.region import Region
 
@@ -102,3 +105,10 @@ def test_the_closest_name_is_suggested():
     check_name("oracle", ["oracle", "frontier"], "explorer")
     with pytest.raises(ConfigError, match="did you mean 'oracle'"):
         check_name("orcale", ["oracle", "frontier"], "explorer 'orcale'")
+
+
+@pytest.mark.parametrize("preset", RECIPES)
+@pytest.mark.parametrize("discover", discoverers.METHODS)
+def test_every_preset_passes_its_own_checks(preset, discover):
+    settled = stages.settle(RunConfig(preset=preset, explore="oracle", discover=discover))
+    assert settled.learner.ppo.iterations == (2500 if preset == "paper" else 800)

@@ -26,7 +26,9 @@ def test_actions_are_repeated_as_often_as_asked(persistence):
 def test_actions_are_uniform_over_the_space():
     keys = jax.random.split(KEY, 4000)
     box = jax.vmap(lambda key: random_action(key, Box(jnp.array([-1.0, 0.0]), jnp.array([1.0, 5.0]))))(keys)
-    np.testing.assert_allclose(jnp.quantile(box, jnp.array([0.25, 0.5, 0.75]), axis=0), [[-0.5, 1.25], [0, 2.5], [0.5, 3.75]], atol=0.15)  # fmt: skip
+    np.testing.assert_allclose(
+        jnp.quantile(box, jnp.array([0.25, 0.5, 0.75]), axis=0), [[-0.5, 1.25], [0, 2.5], [0.5, 3.75]], atol=0.15
+    )
     discrete = jax.vmap(lambda key: random_action(key, Discrete(4)))(keys)
     np.testing.assert_allclose(np.bincount(discrete) / 4000, 0.25, atol=0.03)
 

@@ -87,7 +87,11 @@ def test_a_policy_that_sees_more_than_the_state_is_not_normalised_by_it():
 def test_the_objective_is_frozen_and_reports():
     objective = edl_objective(SKILLS, Euclidean(), PLAIN)
     assert objective.init(jax.random.key(0)) is None
-    episodes = jax.tree.map(lambda *x: jnp.stack(x), episode([[0.0, 0.0], [2.0, 0.3]], GOALS[1]), episode([[0.0, 0.0], [0.0, 0.0]], GOALS[0]))  # fmt: skip
+    episodes = jax.tree.map(
+        lambda *x: jnp.stack(x),
+        episode([[0.0, 0.0], [2.0, 0.3]], GOALS[1]),
+        episode([[0.0, 0.0], [0.0, 0.0]], GOALS[0]),
+    )
     state, metrics = objective.update(jax.random.key(0), None, episodes)
     assert state is None
     assert metrics["goal_success"] == 0.5

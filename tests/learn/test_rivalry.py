@@ -45,7 +45,9 @@ def test_an_episode_that_ends_early_is_paid_at_its_end():
 def test_the_score_of_the_log_likelihood_is_half_the_square():
     end = paid([[0.0, 0.0], [1.0, 0.0]], [1.0, 2.0], "log_likelihood")
     np.testing.assert_allclose(end, [-0.5 * 9 + 0.5 * 4], atol=1e-5)
-    np.testing.assert_array_equal(paid([[0.0, 0.0], [1.0, 0.0]], [1.0, 2.0], "progress"), paid([[0.0, 0.0], [1.0, 0.0]], [1.0, 2.0]))  # fmt: skip
+    np.testing.assert_array_equal(
+        paid([[0.0, 0.0], [1.0, 0.0]], [1.0, 2.0], "progress"), paid([[0.0, 0.0], [1.0, 0.0]], [1.0, 2.0])
+    )
 
 
 @pytest.mark.parametrize(

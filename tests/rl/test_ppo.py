@@ -197,7 +197,11 @@ def test_the_critic_sees_what_is_privileged_and_the_actor_does_not(families):
 
 def test_the_batch_has_the_inputs_with_which_the_actions_were_drawn(families):
     episodes, batch, _, log_probs = families
-    np.testing.assert_allclose(batch.actor_inputs[:6, :2], (episodes.observations[0, :6] - jnp.array([0.3, -0.2])) / jnp.array([2.0, 0.5]), rtol=1e-6)  # fmt: skip
+    np.testing.assert_allclose(
+        batch.actor_inputs[:6, :2],
+        (episodes.observations[0, :6] - jnp.array([0.3, -0.2])) / jnp.array([2.0, 0.5]),
+        rtol=1e-6,
+    )
     np.testing.assert_allclose(log_probs, batch.log_probs, rtol=1e-4, atol=1e-4)
     assert jnp.std(batch.log_probs) > 0
 
@@ -277,7 +281,7 @@ def test_the_loss_by_hand(changes, gain, clipped):
 
 def test_rows_without_weight_do_not_train():
     batch = two_rows(weights=jnp.array([1.0, 0.0]))
-    loss, metrics = ppo_loss(AGENT, batch, Categorical(2), SETTINGS)
+    loss, _ = ppo_loss(AGENT, batch, Categorical(2), SETTINGS)
     assert loss == pytest.approx(-1.2 * 2 + 0.5 * 1 - 0.1 * entropy(0.25, 0.75), rel=1e-5)
     other = batch._replace(advantages=batch.advantages.at[1].set(99.0), returns=batch.returns.at[1].set(-99.0))
     gradients = [jax.grad(lambda a, b=b: ppo_loss(a, b, Categorical(2), SETTINGS)[0])(AGENT) for b in (batch, other)]

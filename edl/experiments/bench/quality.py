@@ -1,0 +1,50 @@
+"""Seconds from the start of a process to skills that reach their goals: `edl run`, cold and warm, compilation apart."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+TARGETS = {"square": 0.95, "bottleneck": 0.9}
+"""goal_success to be reached in each world."""
+LIMIT = 3600
+"""Seconds after which a run is given up."""
+
+
+class Quality(NamedTuple):
+    """One run: seconds until the report is written, those of them spent compiling, and what it reached."""
+
+    env: str
+    cache: str
+    seconds: float
+    compile_seconds: float
+    goal_success: float
+    target: float
+
+    @property
+    def reached(self) -> bool:
+        """Whether the run is as good as it was to be."""
+        return self.goal_success >= self.target
+
+
+def time_to_quality(env: str) -> list[Quality]:
+    """The same run twice: with an empty compilation cache, and with what the first left in it."""
+    with tempfile.TemporaryDirectory(prefix="edl-bench-") as folder:
+        return [_measure(env, cache, Path(folder)) for cache in ("cold", "warm")]
+
+
+def _measure(env: str, cache: str, folder: Path) -> Quality:
+    out = folder / cache
+    words = [sys.executable, "-m", "edl.cli", "run", "--env", env, "--out", str(out)]
+    settings = {**os.environ, "EDL_CACHE": str(folder / "cache")}
+    settings.pop("JAX_COMPILATION_CACHE_DIR", None)
+    began = time.perf_counter()
+    subprocess.run(words, env=settings, check=True, capture_output=True, timeout=LIMIT)
+    seconds = time.perf_counter() - began
+    found = json.loads((out / "metrics.json").read_text())
+    success = found["aggregate"]["goal_success"]["mean"]
+    return Quality(env, cache, seconds, found["seconds"]["compile"], success, TARGETS[env])

@@ -1,0 +1,42 @@
+"""From a `SkillPolicy` to NumPy: `to_numpy`, and `exported`, the text of one file that needs nothing else."""
+
+import importlib.resources
+
+import jax
+import numpy as np
+
+from edl.artifacts import SkillPolicy, concatenate
+from edl.config import ConfigError
+from edl.interop.numpy_skills import NumpySkills
+from edl.nets.distributions import Beta, Categorical, TanhGaussian
+
+KINDS = {Beta: "beta", TanhGaussian: "tanh_gaussian", Categorical: "categorical"}
+WIDTH = 110
+
+
+def to_numpy(policy: SkillPolicy) -> NumpySkills:
+    """The policy of one seed, in NumPy."""
+    if policy.codes.ndim != 2:
+        raise ConfigError(
+            f"a policy with codes of shape {policy.codes.shape} is that of several seeds: take one with run.seed(0)."
+        )
+    kind = KINDS.get(type(policy.distribution))
+    if kind is None or policy.integrate is not concatenate or policy.actor.activation is not jax.nn.relu:
+        raise ConfigError("this policy is no plain network of (s, z): it can be used from JAX only.")
+    actor, distribution = policy.actor, policy.distribution
+    arrays = {"codes": policy.codes, "mean": policy.normaliser.mean, "scale": policy.normaliser.scale}
+    arrays |= {f"weight{i}": weight for i, weight in enumerate(actor.weights)}
+    arrays |= {f"bias{i}": bias for i, bias in enumerate(actor.biases)}
+    if isinstance(distribution, Beta | TanhGaussian):
+        arrays |= {"low": distribution.low, "high": distribution.high}
+    return NumpySkills(kind, {name: np.asarray(array) for name, array in arrays.items()})
+
+
+def exported(policy: SkillPolicy, about: str) -> str:
+    """A Python file with ``skills``, the policy; ``about`` says in one line where it is from."""
+    source = importlib.resources.files("edl.interop").joinpath("numpy_skills.py").read_text("utf-8")
+    skills = to_numpy(policy)
+    text = skills.to_text()
+    lines = "\n".join(f'    "{text[i : i + WIDTH]}"' for i in range(0, len(text), WIDTH))
+    words = " ".join(about.split()).replace("\\", "/")
+    return f'# {words}\n{source}\n\nskills = NumpySkills.from_text(\n    "{skills.kind}",\n{lines},\n)\n'

@@ -1,0 +1,89 @@
+"""Skills in plain NumPy: pi(a|s,z) where there is no JAX, on a robot or behind a web server.
+
+This file needs nothing but NumPy. `edl export` copies it, with the numbers of a policy appended, into one file that can
+be carried anywhere:
+
+    from policy import skills
+    action = skills.mode(observation, 3)                          # skill number 3
+    action = skills.act(rng, observation, 0.5 * skills.codes[3] + 0.5 * skills.codes[4])    # any code, e.g. a blend
+"""
+
+import base64
+import io
+from typing import Any
+
+import numpy as np
+
+EDGE = 1e-6
+
+
+class NumpySkills:
+    """pi(a|s,z) from the arrays of a trained policy. Observations may have leading axes; so may codes."""
+
+    def __init__(self, kind: str, arrays: dict[str, np.ndarray]):
+        self.kind, self.arrays = kind, {name: np.asarray(array) for name, array in arrays.items()}
+        self.codes = self.arrays["codes"]
+        layers = sum(name.startswith("weight") for name in arrays)
+        self.layers = [(self.arrays[f"weight{i}"], self.arrays[f"bias{i}"]) for i in range(layers)]
+
+    @property
+    def num_skills(self) -> int:
+        """Rows of ``codes``."""
+        return len(self.codes)
+
+    def params(self, observation: Any, code: Any) -> np.ndarray:
+        """What the network puts out. ``code`` is a code, or the number of a skill."""
+        seen = (np.asarray(observation, np.float32) - self.arrays["mean"]) / self.arrays["scale"]
+        code = np.asarray(code)
+        code = self.codes[code] if np.issubdtype(code.dtype, np.integer) else code.astype(np.float32)
+        shape = np.broadcast_shapes(seen.shape[:-1], code.shape[:-1])
+        parts = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in (seen, code)]
+        x = np.concatenate(parts, axis=-1)
+        for weight, bias in self.layers[:-1]:
+            x = np.maximum(x @ weight + bias, 0.0)
+        weight, bias = self.layers[-1]
+        return x @ weight + bias
+
+    def mode(self, observation: Any, code: Any) -> np.ndarray:
+        """The most ordinary action: the mean of a continuous pi(a|s,z), the mode of a discrete one."""
+        params = self.params(observation, code)
+        if self.kind == "categorical":
+            return np.asarray(np.argmax(params, axis=-1))
+        first, second = np.split(params, 2, axis=-1)
+        if self.kind == "beta":
+            alpha, beta = _softplus(first) + 1.05, _softplus(second) + 1.05
+            return self._scaled(alpha / (alpha + beta))
+        return self._scaled((np.clip(np.tanh(first), EDGE - 1, 1 - EDGE) + 1) / 2)
+
+    def act(self, rng: np.random.Generator, observation: Any, code: Any) -> np.ndarray:
+        """Draw a ~ pi(a|s,z)."""
+        params = self.params(observation, code)
+        if self.kind == "categorical":
+            return np.asarray(np.argmax(params + rng.gumbel(size=params.shape), axis=-1))
+        first, second = np.split(params, 2, axis=-1)
+        if self.kind == "beta":
+            unit = rng.beta(_softplus(first) + 1.05, _softplus(second) + 1.05)
+        else:
+            drawn = np.tanh(first + np.exp(np.clip(second, -5.0, 2.0)) * rng.normal(size=first.shape))
+            unit = (drawn + 1) / 2
+        return self._scaled(np.clip(unit, EDGE, 1 - EDGE))
+
+    def _scaled(self, unit: np.ndarray) -> np.ndarray:
+        low, high = self.arrays["low"], self.arrays["high"]
+        return (low + (high - low) * unit).astype(np.float32)
+
+    def to_text(self) -> str:
+        """All numbers, as text."""
+        file = io.BytesIO()
+        np.savez_compressed(file, **self.arrays)  # type: ignore[arg-type]
+        return base64.b64encode(file.getvalue()).decode("ascii")
+
+    @classmethod
+    def from_text(cls, kind: str, text: str) -> "NumpySkills":
+        """The policy that `to_text` wrote down."""
+        with np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False) as arrays:
+            return cls(kind, dict(arrays))
+
+
+def _softplus(x: np.ndarray) -> np.ndarray:
+    return np.logaddexp(x, 0.0)

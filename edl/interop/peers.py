@@ -1,0 +1,136 @@
+"""Other libraries' PPO on our maze, with the networks, batch and epochs of our recipe: who `edl bench` races against.
+
+Stable-Baselines3 and SBX get the maze through Gymnasium as a batch that steps in one compiled call, which is kinder to
+them than one environment at a time; rejax gets the maze itself.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+ENV_ID = "edl/Bottleneck-v0"
+NUM_ENVS, NUM_STEPS, EPOCHS, MINIBATCHES, HIDDEN = 100, 50, 4, 10, [128, 128]
+BATCH = NUM_ENVS * NUM_STEPS
+
+
+def sb3(iterations: int) -> Callable[[], None]:
+    """Stable-Baselines3, on one thread: networks as small as these only wait for each other on several."""
+    import torch
+    from stable_baselines3 import PPO
+
+    torch.set_num_threads(1)
+
+    return _baseline(PPO, iterations, {"activation_fn": torch.nn.ReLU}, device="cpu")
+
+
+def sbx(iterations: int) -> Callable[[], None]:
+    """SBX: the same interface, in JAX."""
+    from flax import linen
+    from sbx import PPO
+
+    return _baseline(PPO, iterations, {"activation_fn": linen.relu})
+
+
+def _baseline(algorithm: Any, iterations: int, policy: dict[str, Any], **settings: Any) -> Callable[[], None]:
+    model = algorithm(
+        "MlpPolicy",
+        _vec_env(),
+        n_steps=NUM_STEPS,
+        batch_size=BATCH // MINIBATCHES,
+        n_epochs=EPOCHS,
+        policy_kwargs={"net_arch": {"pi": HIDDEN, "vf": HIDDEN}, **policy},
+        **settings,
+    )
+    return lambda: model.learn(iterations * BATCH, reset_num_timesteps=False) and None
+
+
+def _vec_env() -> Any:
+    """Our vector environment in the form that Stable-Baselines3 has for them."""
+    import gymnasium
+    from stable_baselines3.common.vec_env import VecEnv
+
+    inner = gymnasium.make_vec(ENV_ID, num_envs=NUM_ENVS)
+
+    class Batch(VecEnv):
+        def __init__(self) -> None:
+            super().__init__(NUM_ENVS, inner.single_observation_space, inner.single_action_space)
+            self.chosen = np.zeros((NUM_ENVS, 2), np.float32)
+
+        def reset(self) -> np.ndarray:
+            return inner.reset(seed=0)[0]
+
+        def step_async(self, actions: np.ndarray) -> None:
+            self.chosen = actions
+
+        def step_wait(self) -> tuple:
+            observations, rewards, terminated, truncated, _ = inner.step(self.chosen)
+            return observations, rewards, terminated | truncated, [{} for _ in range(NUM_ENVS)]
+
+        def close(self) -> None:
+            inner.close()
+
+        def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+            return [None] * NUM_ENVS
+
+        def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+            raise NotImplementedError
+
+        def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+            raise NotImplementedError
+
+        def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+            return [False] * NUM_ENVS
+
+    return Batch()
+
+
+def rejax(iterations: int) -> Callable[[], Any]:
+    """Rejax: one JAX program, as ours is; evaluated once, with as little as it lets us."""
+    import jax
+    from gymnax.environments import environment, spaces
+    from rejax import PPO
+
+    from edl.envs.maze import MAX_ACTION, maze
+
+    world = maze("bottleneck")
+
+    class World(environment.Environment):
+        @property
+        def default_params(self) -> Any:
+            return environment.EnvParams(max_steps_in_episode=world.horizon)
+
+        def step(self, key: Any, state: Any, action: Any, params: Any = None) -> tuple:
+            step_key, reset_key = jax.random.split(key)
+            step, fresh = world.step(step_key, state, action), world.reset(reset_key)
+            state = jax.tree.map(lambda new, old: jax.numpy.where(step.truncated, new, old), fresh, step.state)
+            return world.observe(state), state, jax.numpy.float32(0.0), step.truncated, {}
+
+        def reset(self, key: Any, params: Any = None) -> tuple:
+            state = world.reset(key)
+            return world.observe(state), state
+
+        def observation_space(self, params: Any) -> Any:
+            return spaces.Box(-20.0, 20.0, (2,))
+
+        def action_space(self, params: Any = None) -> Any:
+            return spaces.Box(-MAX_ACTION, MAX_ACTION, (2,))
+
+    env = World()
+    algorithm = PPO.create(
+        env=env,
+        env_params=env.default_params,
+        num_envs=NUM_ENVS,
+        num_steps=NUM_STEPS,
+        num_epochs=EPOCHS,
+        num_minibatches=MINIBATCHES,
+        total_timesteps=iterations * BATCH,
+        eval_freq=iterations * BATCH,
+        skip_initial_evaluation=True,
+        agent_kwargs={"hidden_layer_sizes": tuple(HIDDEN), "activation": "relu"},
+    ).replace(eval_callback=lambda *_: ())
+    train = jax.jit(lambda key: algorithm.train(key)[0].actor_ts.params)
+    return lambda: train(jax.random.key(0))
+
+
+PEERS: dict[str, Callable[[int], Callable[[], Any]]] = {"SB3 PPO": sb3, "SBX PPO": sbx, "rejax PPO": rejax}

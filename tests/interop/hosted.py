@@ -1,0 +1,39 @@
+"""A small Gymnasium world for tests: a point on a line, with whatever can go wrong."""
+
+import gymnasium
+import numpy as np
+
+
+class Line(gymnasium.Env):
+    """Position and velocity on a line; ``trouble`` is what happens at step ``when`` of every episode."""
+
+    def __init__(self, discrete: bool = False, trouble: str = "", when: int = 3, ends: bool = False):
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+        box = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
+        self.action_space = gymnasium.spaces.Discrete(3, start=-1) if discrete else box
+        self.trouble, self.when, self.ends = trouble, when, ends
+        self.state, self.time = np.zeros(2), 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.state, self.time = self.np_random.uniform(-0.1, 0.1, 2), 0
+        return self.state.copy(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.time += 1
+        if self.time == self.when and self.trouble:
+            return self.fail()
+        push = float(np.ravel(action)[0])
+        self.state = np.array([self.state[0] + 0.1 * push, push])
+        return self.state.copy(), 0.0, self.ends and self.state[0] > 0.3, False, {}
+
+    def fail(self):
+        import os
+
+        if self.trouble == "raise":
+            raise RuntimeError("the motor is on fire")
+        if self.trouble == "die":
+            os._exit(7)
+        bad = np.array([np.nan, 0.0]) if self.trouble == "nan" else np.zeros(3)
+        return bad, 0.0, False, False, {}
