@@ -17,7 +17,7 @@ MARGIN = 0.25
 """Codes may leave the box around the trained ones by this share of its sides: blends are inside, and a bit beyond."""
 
 
-class SkillEnv(gymnasium.Wrapper):
+class SkillEnv(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
     """An action is a skill's number (Discrete), or a code (Box, with ``blend``), held for ``hold`` steps.
 
     The reward is the sum of those on the way, discounted by ``discount`` a step if that is below 1; ``info["steps"]``
@@ -34,7 +34,9 @@ class SkillEnv(gymnasium.Wrapper):
         deterministic: bool = False,
         discount: float = 1.0,
     ):
-        super().__init__(env)
+        options = {"blend": blend, "deterministic": deterministic, "discount": discount}
+        gymnasium.utils.RecordConstructorArgs.__init__(self, skills=skills, hold=hold, **options)
+        gymnasium.Wrapper.__init__(self, env)
         if hold < 1:
             raise ConfigError(f"hold={hold}: at least one step is wanted.")
         wanted, got = skills.arrays["mean"].shape, env.observation_space.shape
