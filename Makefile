@@ -48,8 +48,8 @@ lint: install ## Style, types, and the direction of imports
 	$(BIN)/pyright
 	$(BIN)/lint-imports --cache-dir .cache/import_linter
 
-bench: install ## Measure steps a second of the worlds and of training
-	$(BIN)/python benchmarks/speed.py
+bench: install ## Measure speed, beside other libraries where they are installed
+	$(BIN)/edl bench
 
 docs: install ## Write the reference of the Python interface to build/docs
 	$(BIN)/pdoc --output-directory build/docs edl

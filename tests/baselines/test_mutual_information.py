@@ -60,6 +60,7 @@ def test_losses_by_hand_ignore_visits_that_do_not_count():
     assert np.isclose(loss, 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("build", "config"), [(reverse_mi, ReverseMIConfig), (forward_mi, ForwardMIConfig)])
 def test_the_objective_rises_and_skills_become_distinguishable(build, config):
     ppo = PPOConfig(iterations=40, rollouts=32, minibatches=4, hidden=(32, 32))

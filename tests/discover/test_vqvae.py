@@ -115,6 +115,7 @@ def test_it_stops_early_and_then_stays_put(discovered):
         assert at == 0 or np.all(metrics["loss"][seed, at:] == metrics["loss"][seed, at])
 
 
+@pytest.mark.slow
 def test_a_seed_alone_equals_that_seed_among_many(discovered):
     states, keys, together, metrics = discovered
     alone, alone_metrics = jax.jit(discover)(TUNED, States(states.samples[3]), keys[3])

@@ -42,6 +42,7 @@ def policy(out, point):
     return jax.tree.leaves(edl.load(out / "points" / point).policy)
 
 
+@pytest.mark.slow
 def test_a_point_is_the_run_that_it_stands_for(swept, tmp_path):
     out, _ = swept
     point = GRID.points[3]
@@ -55,6 +56,7 @@ def test_a_point_is_the_run_that_it_stands_for(swept, tmp_path):
     assert loaded.metrics["steps"]["learn"] == 2 * 4 * 50
 
 
+@pytest.mark.slow
 def test_settings_matter_and_shared_stages_are_shared(swept):
     out, _ = swept
     first, last = edl.load(out / "points" / "000"), edl.load(out / "points" / "003")
@@ -65,6 +67,7 @@ def test_settings_matter_and_shared_stages_are_shared(swept):
     assert places_of("learn", GRID.groups[0]) == ([0, 1, 2, 3], [0, 1, 2, 3])
 
 
+@pytest.mark.slow
 def test_the_summary_names_the_best(swept):
     out, summary = swept
     kept = json.loads((out / "summary.json").read_text())
@@ -96,6 +99,7 @@ sweep.sweep(grid.read(sys.argv[1]), sys.argv[2])
 """
 
 
+@pytest.mark.slow
 def test_eight_devices_and_parts_give_the_same_numbers(swept, tmp_path):
     out, _ = swept
     asked = tmp_path / "grid.json"

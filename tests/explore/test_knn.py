@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.spatial import cKDTree
 
 from edl.envs.gridworld import gridworld
@@ -70,6 +71,7 @@ def test_the_reservoir_fills_in_order():
     assert seen == 3
 
 
+@pytest.mark.slow
 def test_explores():
     env = gridworld(7, 7, 12)
     states, metrics = jax.jit(lambda key: execute(knn(env, CONFIG), key))(jax.random.key(0))

@@ -81,6 +81,7 @@ def test_the_predictor_learns_where_it_has_been(learned):
     assert jnp.mean(error(after, near[100:] + 8)) > 10 * jnp.mean(error(after, near[:100]))
 
 
+@pytest.mark.slow
 def test_explores():
     env = gridworld(7, 7, 12)
     states, metrics = jax.jit(lambda key: execute(rnd(env, CONFIG), key))(jax.random.key(0))

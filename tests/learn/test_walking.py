@@ -11,6 +11,7 @@ from edl.envs.maze import MazeState, maze
 from edl.evaluate.geodesic import Geodesic
 from edl.explore.random_walk import random_action
 from edl.learn.walking import WalkingConfig, crossings, shortest, spread_out, walking_distance
+from tests.compiling import jit
 from tests.envs.random_mazes import random_text
 
 CONFIG = WalkingConfig(landmarks=256, episodes=800)
@@ -50,10 +51,17 @@ def experience_in(layout, episodes=800, persistence=0.8):
 
 @pytest.fixture(scope="module")
 def build():
-    return jax.jit(walking_distance, static_argnums=2)
+    return jit(walking_distance, static_argnums=2)
 
 
-@pytest.mark.parametrize("name", ["two_rooms", "square", "tree", "corridor_left", "bottleneck"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "two_rooms",
+        "bottleneck",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("square", "tree", "corridor_left")),
+    ],
+)
 def test_distances_agree_with_the_maze_and_never_cut_through_a_wall(name, build):
     layout = layouts.parse(TWO_ROOMS, name) if name == "two_rooms" else layouts.load(name)
     experience = experience_in(layout)
@@ -166,6 +174,6 @@ def test_seeds_can_be_vmapped():
     two = jax.tree.map(lambda x: jnp.stack([x, x]), experience)
     config = WalkingConfig(landmarks=64, episodes=100, neighbours=16)
     keys = jax.random.split(jax.random.key(0), 2)
-    both = jax.vmap(lambda key, e: walking_distance(key, e, config))(keys, two)
-    alone = walking_distance(keys[1], experience, config)
+    both = jit(jax.vmap(lambda key, e: walking_distance(key, e, config)))(keys, two)
+    alone = jit(lambda key, e: walking_distance(key, e, config))(keys[1], experience)
     assert np.allclose(np.asarray(both.walks[1]), np.asarray(alone.walks), atol=1e-4)

@@ -109,6 +109,7 @@ def test_nothing_is_learned_before_the_warm_up_is_over(one_step):
     assert metrics.keys() == {"return", "critic_loss", "value", "entropy", "alpha", "episodes"}
 
 
+@pytest.mark.slow
 def test_one_trace_for_two_learning_rates_and_a_seed_alone_is_the_seed_in_company():
     env, objective = OneStep(), objective_of(lambda s: s[0])
     traces = []

@@ -46,6 +46,7 @@ def made(tmp_path_factory):
     return out, reproduce(["fig_gridworld", "fig_corridor"], out, GRID)
 
 
+@pytest.mark.slow
 def test_what_a_figure_leaves(made):
     out, records = made
     for record in records:
@@ -65,6 +66,7 @@ def test_what_a_figure_leaves(made):
     assert all(f'src="{record["figure"]}.png"' in page for record in records)
 
 
+@pytest.mark.slow
 def test_skills_are_taken_to_another_corridor(made):
     out, records = made
     here, there = (load(out / records[1]["runs"][name]) for name in ("center_center", "center_left"))
@@ -77,6 +79,7 @@ def test_skills_are_taken_to_another_corridor(made):
     assert there.config.env == "corridor_left"
 
 
+@pytest.mark.slow
 def test_what_is_finished_is_not_made_again(made, monkeypatch):
     out, records = made
 
@@ -89,6 +92,16 @@ def test_what_is_finished_is_not_made_again(made, monkeypatch):
     again = reproduce(["fig_corridor"], out, GRID)
     assert again[0]["numbers"]["distance"] == records[1]["numbers"]["distance"]
     assert again[0]["key"] == records[1]["key"]
+
+
+def test_a_figure_without_runs_is_made_once_and_judged(tmp_path, monkeypatch):
+    record = reproduce(["fig_gridworld"], tmp_path, GRID)[0]
+    assert json.loads((tmp_path / "fig_gridworld.json").read_text()) == record
+    assert (tmp_path / "fig_gridworld.png").read_bytes().startswith(b"\x89PNG")
+    assert [verdict["holds"] for verdict in record["verdicts"]] == [True, True]
+    assert b"fig_gridworld" in (tmp_path / "index.html").read_bytes()
+    monkeypatch.setattr("edl.experiments.paper.reproduce.publish", lambda *_: pytest.fail("made again"))
+    assert reproduce(["fig_gridworld"], tmp_path, GRID)[0] == record
 
 
 def test_figures_share_runs():
