@@ -104,6 +104,7 @@ def test_a_move_is_from_a_state_to_the_next_under_the_skill_of_its_episode():
     np.testing.assert_array_equal(rows.weight, [1, 1, 1, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("skills", ["discrete", pytest.param("continuous", marks=pytest.mark.slow)])
 def test_the_objective_rises_and_skills_become_distinguishable(skills):
     config = DADSConfig(

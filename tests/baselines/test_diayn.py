@@ -63,6 +63,7 @@ def trained():
     return jit(lambda key: execute(program, key))(jax.random.key(0))
 
 
+@pytest.mark.slow
 def test_the_objective_rises_and_skills_become_distinguishable(trained):
     _, metrics = trained
     returns = np.asarray(metrics["return"]) / 50

@@ -100,6 +100,7 @@ def trained():
     return policy, jax.tree.map(np.asarray, metrics)
 
 
+@pytest.mark.slow
 def test_goals_become_diverse_and_are_told_and_reached(trained):
     policy, metrics = trained
     assert metrics["goal_spread"][0] < 1 < metrics["goal_spread"][-1]

@@ -76,6 +76,7 @@ def test_continuous_skills_are_unit_vectors():
     np.testing.assert_allclose(jnp.linalg.norm(directions(7, 4), axis=1), 1.0, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("skills", "size"), [("discrete", 2), pytest.param("continuous", 1, marks=pytest.mark.slow)])
 def test_progress_rises_and_skills_go_far_in_their_own_directions(skills, size):
     env = maze("corridor_center", horizon=25)

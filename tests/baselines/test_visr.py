@@ -100,6 +100,7 @@ def trained():
     return policy, jax.tree.map(np.asarray, metrics)
 
 
+@pytest.mark.slow
 def test_the_objective_rises_and_tasks_are_told_by_where_they_lead(trained):
     _, metrics = trained
     assert metrics["return"][-10:].mean() > metrics["return"][:10].mean() + 2  # of at most 9

@@ -63,7 +63,7 @@ def oracle(layout, num_samples=4096):
     return jax.jit(jax.vmap(lambda key: States(world.sample_states(key, num_samples))))(keys)
 
 
-@pytest.fixture(scope="module", params=["square", "bottleneck"])
+@pytest.fixture(scope="module", params=[pytest.param("square", marks=pytest.mark.slow), "bottleneck"])
 def discovered(request):
     """Ten seeds of the default recipe, as one program."""
     states, keys = oracle(request.param), jax.random.split(jax.random.key(1), SEEDS)

@@ -10,6 +10,7 @@ from edl.config import ConfigError
 from edl.envs.gridworld import gridworld
 from edl.explore.maxent import MaxEntConfig, joins, maxent, novelty
 from edl.program import keys_of
+from tests.compiling import jit
 
 CONFIG = MaxEntConfig(iterations=9, rollouts=6, rounds=3, particles=40, num_samples=64)
 ENV = gridworld(7, 7, 12)
@@ -22,11 +23,11 @@ def course():
     """The states after each iteration, and what came of them."""
     program = maxent(ENV, CONFIG)
     first, rest = keys_of(jax.random.key(0), CONFIG.iterations)
-    step, state, states = jax.jit(program.step), jax.jit(program.init)(first), []
+    step, state, states = jit(program.step), jit(program.init)(first), []
     for key in rest:
         state, metrics = step(state, key)
         states.append((state, metrics))
-    return states, jax.jit(program.finish)(state)
+    return states, jit(program.finish)(state)
 
 
 def test_reward_by_hand():
