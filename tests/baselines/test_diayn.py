@@ -72,6 +72,7 @@ def test_the_objective_rises_and_skills_become_distinguishable(trained):
     assert metrics["accuracy"][-5:].mean() > 0.75
 
 
+@pytest.mark.slow
 def test_entropy_is_kept_by_a_fixed_scale(trained):
     policy, metrics = trained
     np.testing.assert_allclose(metrics["alpha"][10:], 0.1, rtol=1e-6)

@@ -107,6 +107,7 @@ def test_the_objective_rises_and_tasks_are_told_by_where_they_lead(trained):
     assert metrics["told"][-10:].mean() > 0.5
 
 
+@pytest.mark.slow
 def test_skills_are_distinguishable_and_an_inferred_task_leads_where_it_pays(trained):
     policy, _ = trained
 
