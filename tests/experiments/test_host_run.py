@@ -43,7 +43,6 @@ def folder(tmp_path_factory):
     return out
 
 
-@pytest.mark.slow
 def test_a_world_that_fails_can_be_mended_and_the_run_goes_on(folder):
     BROKEN["now"] = True
     with pytest.raises(WorldError, match=r"test_host_run:Moody' raised RuntimeError: out of order .* at step 3"):
