@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
     return out
 
 
-def test_a_world_that_fails_can_be_mended_and_the_run_goes_on(folder):
+def test_a_world_that_fails_can_be_mended_and_the_run_goes_on_and_is_loaded_with_its_world(folder):
     BROKEN["now"] = True
     with pytest.raises(WorldError, match=r"test_host_run:Moody' raised RuntimeError: out of order .* at step 3"):
         edl.run(Moody, out=folder, resume=True, **SETTINGS)
@@ -53,8 +53,6 @@ def test_a_world_that_fails_can_be_mended_and_the_run_goes_on(folder):
     assert run.metrics["coverage_is_over"].startswith("a grid of dimension 0")
     assert (folder / "report.html").is_file()
 
-
-def test_it_is_loaded_with_its_world(folder):
     run = edl.load(folder, env=Moody)
     assert (run.config.features, run.config.horizon) == ("0", 8)
     assert run.states.samples.shape == (1, 128, 1)
