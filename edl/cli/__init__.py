@@ -23,6 +23,8 @@ COMMANDS = {
     "bench": "measure steps a second, time to quality and memory, beside other libraries",
     "list": "worlds, explorers, discoverers, methods",
 }
+ABOUT_FILES = ("discover", "learn", "evaluate", "figure", "compare", "downstream", "export", "sweep")
+"""Commands whose world is named in a file. If it has to be imported from a module, ``--env`` says that it may be."""
 EXAMPLES = """\
 examples:
   edl run --env square --out runs/square
@@ -79,6 +81,7 @@ def carry_out(command: str, rest: list[str]) -> int:
     from edl.config import ConfigError
 
     try:
+        rest = with_world_named(command, rest)
         return importlib.import_module("edl.cli.commands").COMMANDS[command](rest)
     except ConfigError as error:
         return complain(f"edl {command}: {error}")
@@ -86,6 +89,18 @@ def carry_out(command: str, rest: list[str]) -> int:
         raise
     except OSError as error:
         return complain(f"edl {command}: {error}. Every file that was written is whole.", status=1)
+
+
+def with_world_named(command: str, words: list[str]) -> list[str]:
+    """Note the world that ``--env`` names: it may be imported. What is about files needs nothing else of the flag."""
+    for i, word in enumerate(words):
+        flag, equals, value = word.partition("=")
+        if flag == "--env" and (equals or i + 1 < len(words)):
+            from edl.interop.worlds import name_world
+
+            name_world(value if equals else words[i + 1])
+            return words[:i] + words[i + (1 if equals else 2) :] if command in ABOUT_FILES else words
+    return words
 
 
 def complain(message: str, status: int = 2) -> int:

@@ -12,6 +12,7 @@ from rich.console import Console
 from edl import compile_cache
 from edl.config import ConfigError
 from edl.experiments import store
+from edl.interop.worlds import needs_import
 
 WHOLE = (
     "env",
@@ -196,7 +197,8 @@ def _how_to_resume(out: str | Path | None, command: str) -> str:
         return "Nothing was written."
     place = shlex.quote(str(out))
     words = f"{command} {place}" if command in ("discover", "learn") else f"{command} --out {place} --resume"
-    return f"Continue with: edl {words}"
+    world = store.open_run(out).read_json(store.CONFIG)["env"]
+    return f"Continue with: edl {words}" + (f" --env {shlex.quote(world)}" if needs_import(world) else "")
 
 
 def _measured(words: list[str], command: str) -> tuple:

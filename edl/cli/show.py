@@ -10,6 +10,7 @@ from rich.table import Table
 from edl import baselines, discover, explore
 from edl.envs import WORLDS
 from edl.experiments.result import Run
+from edl.interop.worlds import needs_import
 
 ROWS = {
     "data_coverage": "share of the world's bins explored",
@@ -69,10 +70,12 @@ def _where(console: Console, run: Run) -> None:
 
 def next_step(run: Run) -> str:
     """One line on what to do with the run."""
+    imported = needs_import(run.config.env)
+    flag, argument = (f" --env {run.config.env}", f', env="{run.config.env}"') if imported else ("", "")
     if run.policy is not None:
-        return f'run = edl.load("{run.path}"); edl evaluate, edl figure {run.path}'
+        return f'run = edl.load("{run.path}"{argument}); edl evaluate, edl figure {run.path}{flag}'
     stage = "discover" if run.skills is None else "learn"
-    return f"edl {stage} {run.path}"
+    return f"edl {stage} {run.path}{flag}"
 
 
 def _title(run: Run) -> str:

@@ -21,7 +21,7 @@ from edl.experiments.settings import NESTED, RunConfig, amended
 from edl.experiments.store import Folder
 from edl.interop.numpy_policy import to_numpy
 from edl.interop.numpy_skills import NumpySkills
-from edl.interop.worlds import remember
+from edl.interop.worlds import name_world, remember
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,14 +59,17 @@ class Run:
         return to_numpy(policy)
 
 
-def load(path: str | Path, *, env: Callable[[], Any] | None = None, features: Any = None) -> Run:
+def load(path: str | Path, *, env: str | Callable[[], Any] | None = None, features: Any = None) -> Run:
     """Load a run from its folder. Nothing in the folder is executed.
 
-    A Gymnasium world, or its ``features``, that was given as a Python object has to be given again.
+    A world that has to be imported from a module (``"module:name"``) has to be named again, and one that was given as a
+    Python object to be given again, like such ``features``.
     """
     folder = store.open_run(path)
     config = config_of(folder)
-    if env is not None:
+    if isinstance(env, str):
+        name_world(env)
+    elif env is not None:
         remember(env, config.env)
     if features is not None:
         config = dataclasses.replace(config, features=features)

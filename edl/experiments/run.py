@@ -25,7 +25,7 @@ from edl.experiments.session import FILES, Quiet, Report, Session, progress_of
 from edl.experiments.settings import RunConfig, differences, to_json
 from edl.experiments.stages import World
 from edl.experiments.store import Folder
-from edl.interop.worlds import remember
+from edl.interop.worlds import name_world, remember
 from edl.learn.distance import Distance, Euclidean
 
 BEFORE = {"discover": ("explore",), "learn": ("explore", "discover")}
@@ -48,7 +48,7 @@ def run(
     folder behind, and can be stopped and resumed; without, it leaves nothing. ``until`` is the last stage to run.
     Ctrl-C saves a checkpoint and raises `KeyboardInterrupt`.
     """
-    name = env if isinstance(env, str) else remember(env)
+    name = name_world(env) if isinstance(env, str) else remember(env)
     return execute(RunConfig(env=name, **settings), out=out, resume=resume, until=until, report=report)
 
 

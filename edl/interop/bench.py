@@ -107,7 +107,8 @@ def _told(error: Exception) -> str:
 
 def serve(pipe: Connection) -> None:
     """A worker's life: make a bench from the factory it is sent, then reset and step what it is told to."""
-    import cloudpickle  # Gymnasium depends on it
+    # The factory is a live object of our own parent, sent over a pipe that nobody else holds: nothing from a file.
+    import cloudpickle
 
     try:
         bench = Bench(cloudpickle.loads(pipe.recv_bytes()))

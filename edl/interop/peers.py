@@ -74,10 +74,10 @@ def _vec_env() -> Any:
             return [None] * NUM_ENVS
 
         def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-            raise NotImplementedError
+            raise NotImplementedError("PPO never asks for this")
 
         def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
-            raise NotImplementedError
+            raise NotImplementedError("PPO never asks for this")
 
         def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
             return [False] * NUM_ENVS

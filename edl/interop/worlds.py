@@ -16,6 +16,8 @@ NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
 LOCAL = "python:"
 """Begins the name of a factory that cannot be imported by its name."""
 
+NAMED: set[str] = set()
+"""Worlds behind an import that the user has named in this process."""
 FACTORIES: dict[str, Callable[[], Any]] = {}
 """Factories that were given as Python objects, by the name under which a run keeps them."""
 
@@ -25,6 +27,17 @@ def is_host_id(name: str) -> bool:
     if name in FACTORIES or name.startswith(LOCAL):
         return True
     return any(pattern.fullmatch(name) for pattern in (ID, NAME)) and not pathlib.Path(name).is_file()
+
+
+def needs_import(name: str) -> bool:
+    """Whether a module has to be imported to make the world. That runs its code, so a file may not ask for it."""
+    return is_host_id(name) and ":" in name.partition("?")[0]
+
+
+def name_world(name: str) -> str:
+    """The user names a world, who may have any module imported; a run's folder or a config file may not."""
+    NAMED.add(name)
+    return name
 
 
 def remember(factory: Callable[[], Any], name: str | None = None) -> str:
@@ -39,6 +52,11 @@ def remember(factory: Callable[[], Any], name: str | None = None) -> str:
 
 def host_world(name: str, features: str | Features | None = None, horizon: int = 0) -> Env:
     """The world of that name; zero ``horizon`` leaves that to the world."""
+    if needs_import(name) and name not in FACTORIES and name not in NAMED and not name.startswith(LOCAL):
+        raise ConfigError(
+            f"the world {name!r} was named by a file, and importing it would run code: name it yourself, "
+            f"with --env {name}, or in Python edl.load(path, env={name!r})."
+        )
     try:
         from edl.interop import gymnasium_host
     except ImportError as error:
