@@ -13,7 +13,6 @@ from edl.artifacts import Experience, States, blank_experience
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.explore.collect import draw_states, record
-from edl.explore.region import Predicate
 from edl.objective import Objective
 from edl.program import Program
 from edl.rl.ppo import PPOConfig, PPOState, ppo
@@ -54,17 +53,26 @@ def recorded(env: Env, bonus: Objective, room: int) -> Objective:
     return Objective(init=init, sample=sample, reward=reward, update=update)
 
 
-def pursue(
-    env: Env, bonus: Objective, config: PPOConfig, num_samples: int, region: Predicate | None
-) -> Program[PPOState, States]:
-    """Train a policy on the bonus. p(s) is all that it visited while it learned, every visit counting the same."""
+def pursue(env: Env, bonus: Objective, config: Any) -> Program[PPOState, States]:
+    """Train a policy on the bonus. p(s) is all that it visited while it learned, every visit counting the same.
+
+    ``config`` is the explorer's own; the fields that are read here, all explorers by bonus have.
+    """
     objective = recorded(env, bonus, config.iterations * config.rollouts)
-    program = ppo(env, objective, config, codes=jnp.zeros((1, 0)))
+    learner = PPOConfig(
+        iterations=config.iterations,
+        rollouts=config.rollouts,
+        normalise=True,
+        learning_rate=config.learning_rate,
+        gamma=config.gamma,
+        entropy_weight=config.entropy_weight,
+    )
+    program = ppo(env, objective, learner, codes=jnp.zeros((1, 0)))
 
     def finish(state: PPOState) -> States:
         seen: Recorded = state.objective
         weights = jnp.ones(seen.experience.paths.shape[0] * seen.experience.paths.shape[1])
-        return draw_states(seen.key, seen.experience, weights, num_samples, region)
+        return draw_states(seen.key, seen.experience, weights, config.num_samples, config.region)
 
     return Program(program.init, program.step, finish, program.iterations, program.env_steps)
 

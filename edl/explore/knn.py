@@ -27,7 +27,7 @@ from edl.nets.density import squared_distances
 from edl.nets.normalise import RunningMoments, running_moments
 from edl.objective import Objective, per_visit
 from edl.program import Program
-from edl.rl.ppo import PPOConfig, PPOState
+from edl.rl.ppo import PPOState
 from edl.types import Key, Metrics, Scalar
 
 
@@ -59,15 +59,7 @@ class Particles(NamedTuple):
 
 def knn(env: Env, config: KNNConfig) -> Program[PPOState, States]:
     """Explore what is far from everything visited."""
-    learner = PPOConfig(
-        iterations=config.iterations,
-        rollouts=config.rollouts,
-        normalise=True,
-        learning_rate=config.learning_rate,
-        gamma=config.gamma,
-        entropy_weight=config.entropy_weight,
-    )
-    return pursue(env, knn_bonus(env.feature_size, config), learner, config.num_samples, config.region)
+    return pursue(env, knn_bonus(env.feature_size, config), config)
 
 
 def knn_bonus(size: int, config: KNNConfig) -> Objective:

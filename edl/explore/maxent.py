@@ -30,7 +30,7 @@ from edl.nets.density import DENSITIES, Density
 from edl.nets.normalise import Normaliser
 from edl.objective import Objective, per_visit
 from edl.program import Program
-from edl.rl.ppo import PPOConfig, PPOState
+from edl.rl.ppo import PPOState
 from edl.types import Key, Metrics, Scalar
 
 
@@ -89,15 +89,7 @@ def maxent(env: Env, config: MaxEntConfig) -> Program[PPOState, States]:
         "each round takes at least one iteration",
         "Ask for fewer rounds.",
     )
-    learner = PPOConfig(
-        iterations=config.iterations,
-        rollouts=config.rollouts,
-        normalise=True,
-        learning_rate=config.learning_rate,
-        gamma=config.gamma,
-        entropy_weight=config.entropy_weight,
-    )
-    program = pursue(env, maxent_bonus(env, config), learner, config.num_samples, config.region)
+    program = pursue(env, maxent_bonus(env, config), config)
 
     def step(state: PPOState, key: Key) -> tuple[PPOState, Metrics]:
         step_key, fresh_key = jax.random.split(key)

@@ -29,7 +29,7 @@ from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import RunningMoments, running_moments
 from edl.objective import Objective, per_visit
 from edl.program import Program
-from edl.rl.ppo import PPOConfig, PPOState
+from edl.rl.ppo import PPOState
 from edl.types import Key, Metrics, Scalar
 
 CLIP = 5.0
@@ -71,15 +71,7 @@ class RNDState(NamedTuple):
 
 def rnd(env: Env, config: RNDConfig) -> Program[PPOState, States]:
     """Explore where prediction fails."""
-    learner = PPOConfig(
-        iterations=config.iterations,
-        rollouts=config.rollouts,
-        normalise=True,
-        learning_rate=config.learning_rate,
-        gamma=config.gamma,
-        entropy_weight=config.entropy_weight,
-    )
-    return pursue(env, rnd_bonus(env.feature_size, config), learner, config.num_samples, config.region)
+    return pursue(env, rnd_bonus(env.feature_size, config), config)
 
 
 def rnd_bonus(size: int, config: RNDConfig) -> Objective:

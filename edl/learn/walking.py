@@ -25,17 +25,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 from edl import chart as charts
 from edl.artifacts import Experience
-from edl.chart import Chart
 from edl.config import config
 from edl.learn.distance import Distance
+from edl.learn.roads import BATCH, crossing_points, shortest, survey_by_chart, survey_by_crossing
 from edl.types import Key, Scalar
 
-BATCH = 50
-"""Episodes taken in at a time."""
-CANDIDATES = 16384
-"""Moves out of which landmarks are chosen."""
-SHORTEST, SHARE = 0.25, 0.7
-"""A landmark is a piece of a move: this share of the landmarks' spacing to both sides, and at least so much."""
 STATES = 131072
 """Explored states kept at most, by which goals are located."""
 FAR = 1e6
@@ -163,7 +157,7 @@ def walking_distance(key: Key, experience: Experience, config: WalkingConfig) ->
     unit = charts.unit_of(paths)
     paths = paths / unit
     survey = survey_by_crossing if paths.shape[-1] == 2 else survey_by_chart
-    landmarks, pieces, used, roads, begins = survey(landmark_key, paths, valid, config)
+    landmarks, pieces, used, roads, begins = survey(landmark_key, paths, valid, config.landmarks, config.spacing)
     walks = shortest(roads)
     hub = jnp.argmax(jnp.sum(jnp.isfinite(walks) & used, axis=1))
     known = jnp.isfinite(walks[hub]) & used
@@ -197,62 +191,6 @@ def explored_states(
     return states[some], homes[some]
 
 
-Survey = tuple[Float[Array, "m s"], Float[Array, "m s"], Bool[Array, " m"], Float[Array, "m m"], Bool[Array, " m"]]
-"""Landmarks, their pieces, which of them are in use, lengths of the roads between them, and where episodes began."""
-
-
-def survey_by_crossing(
-    key: Key, paths: Float[Array, "e t1 2"], valid: Bool[Array, "e t"], config: WalkingConfig
-) -> Survey:
-    """Landmarks are pieces of moves; a move that crosses two of them is a road."""
-    starts, ends = paths[:, :-1].reshape(-1, 2), paths[:, 1:].reshape(-1, 2)
-    length = jnp.linalg.norm(ends - starts, axis=1) * valid.reshape(-1)
-    picks = jax.random.permutation(key, starts.shape[0])[:CANDIDATES]
-    middles = 0.5 * (starts + ends)[picks]
-    chosen, gaps = spread_out(middles, length[picks] > 2 * SHORTEST, config.landmarks)
-    used = gaps > config.spacing
-    half = jnp.maximum(SHORTEST, SHARE * jnp.min(jnp.where(used, gaps, jnp.inf)))
-    rows = picks[chosen]
-    landmarks = middles[chosen]
-    share = jnp.minimum(0.5, half / jnp.maximum(length[rows], 1e-6))
-    pieces = (ends - starts)[rows] * share[:, None]
-
-    def count(traffic: Float[Array, "m m"], batch: tuple) -> tuple[Float[Array, "m m"], None]:
-        starts, ends, valid = batch
-        passes = crossings(starts, ends, landmarks, pieces) & valid[:, None] & used
-        passes = passes.astype(jnp.float32)
-        return traffic + passes.T @ passes, None
-
-    size = BATCH * valid.shape[1]
-    batches = jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), (starts, ends, valid.reshape(-1)))
-    traffic, _ = jax.lax.scan(count, jnp.zeros((config.landmarks, config.landmarks)), batches)
-    straight = jnp.linalg.norm(landmarks[:, None] - landmarks, axis=-1)
-    first = crossings(paths[:, 0], paths[:, 1], landmarks, pieces) & valid[:, :1]
-    return landmarks, pieces, used, jnp.where(traffic >= 1, straight, jnp.inf), jnp.any(first, axis=0)
-
-
-def survey_by_chart(
-    key: Key, paths: Float[Array, "e t1 s"], valid: Bool[Array, "e t"], config: WalkingConfig
-) -> Survey:
-    """Landmarks are states that moves passed through in all directions; a move that passes by two of them is a road."""
-    chart = charts.blank_chart(jnp.ones(paths.shape[-1]), config.landmarks, config.spacing)
-    batches = jax.tree.map(lambda x: x.reshape(-1, BATCH, *x.shape[1:]), (paths, valid))
-
-    def place(chart: Chart, batch: tuple) -> tuple[Chart, None]:
-        paths, valid = batch
-        ends = paths[:, 1:].reshape(-1, paths.shape[-1])
-        return charts.make_room(charts.add_landmarks(chart, ends, valid.reshape(-1))), None
-
-    chart, _ = jax.lax.scan(place, chart, batches)
-    chart, _ = jax.lax.scan(lambda chart, batch: (charts.weigh(chart, *batch), None), chart, batches)
-    passable = chart.passable()
-    lengths = jnp.sqrt(jnp.maximum(chart.gaps(chart.landmarks), 0.0))
-    roads = jnp.where((chart.traffic >= 1) & passable[:, None] & passable, lengths, jnp.inf)
-    passes, _, _ = charts.incidence(chart, paths[:, 0], paths[:, 1])
-    begins = jnp.sum(passes * valid[:, :1], axis=0) > 0
-    return chart.landmarks, jnp.zeros_like(chart.landmarks), passable, roads, begins
-
-
 def some_episodes(key: Key, experience: Experience, most: int) -> tuple[Float[Array, "e t1 s"], Bool[Array, "e t"]]:
     """At most so many episodes, a multiple of the batch, at random; and which of their moves are real."""
     total = experience.paths.shape[0]
@@ -260,56 +198,3 @@ def some_episodes(key: Key, experience: Experience, most: int) -> tuple[Float[Ar
     chosen = jax.random.permutation(key, jnp.arange(max(total, count)) % total)[:count]
     paths, lengths = experience.paths[chosen], experience.lengths[chosen]
     return paths, jnp.arange(paths.shape[1] - 1) < lengths[:, None]
-
-
-def spread_out(
-    points: Float[Array, "n s"], fit: Bool[Array, " n"], count: int
-) -> tuple[Int[Array, " m"], Float[Array, " m"]]:
-    """Farthest-point sampling of the ``fit`` points: which, and how far each was from those before it."""
-
-    def pick(gap: Float[Array, " n"], _: None) -> tuple[Float[Array, " n"], tuple]:
-        best = jnp.argmax(gap)
-        closer = jnp.minimum(gap, jnp.sum((points - points[best]) ** 2, axis=1))
-        return closer, (best, jnp.sqrt(jnp.maximum(gap[best], 0.0)))
-
-    _, (chosen, gaps) = jax.lax.scan(pick, jnp.where(fit, jnp.inf, -jnp.inf), length=count)
-    return chosen, gaps
-
-
-def crossings(
-    starts: Float[Array, "n 2"], ends: Float[Array, "n 2"], middles: Float[Array, "m 2"], pieces: Float[Array, "m 2"]
-) -> Bool[Array, "n m"]:
-    """Whether move n crosses the piece ``middles[m] -+ pieces[m]``."""
-    return crossing_points(starts, ends, middles, pieces) >= 0
-
-
-def crossing_points(
-    starts: Float[Array, "n 2"], ends: Float[Array, "n 2"], middles: Float[Array, "m 2"], pieces: Float[Array, "m 2"]
-) -> Float[Array, "n m"]:
-    """The share of move n after which it crosses the piece ``middles[m] -+ pieces[m]``, and -1 if it does not.
-
-    It does if the two lines meet inside both.
-    """
-
-    def cross(u: tuple[Array, Array], v: tuple[Array, Array]) -> Float[Array, "n m"]:
-        return u[0] * v[1] - u[1] * v[0]
-
-    move = (ends - starts)[:, 0, None], (ends - starts)[:, 1, None]
-    piece = pieces[:, 0], pieces[:, 1]
-    between = middles[:, 0] - starts[:, 0, None], middles[:, 1] - starts[:, 1, None]
-    turn = cross(move, piece)
-    sign = jnp.sign(turn)
-    on_move, on_piece = cross(between, piece) * sign, cross(between, move) * sign
-    size = jnp.abs(turn)
-    meet = (size > 1e-9) & (on_move >= 0) & (on_move <= size) & (jnp.abs(on_piece) <= size)
-    return jnp.where(meet, on_move / jnp.maximum(size, 1e-9), -1.0)
-
-
-def shortest(roads: Float[Array, "m m"]) -> Float[Array, "m m"]:
-    """Floyd-Warshall."""
-    size = roads.shape[0]
-
-    def relax(k: Int[Array, ""], walks: Float[Array, "m m"]) -> Float[Array, "m m"]:
-        return jnp.minimum(walks, walks[:, k, None] + walks[None, k])
-
-    return jax.lax.fori_loop(0, size, relax, jnp.where(jnp.eye(size, dtype=bool), 0.0, roads))

@@ -8,10 +8,22 @@ import numpy as np
 from edl.envs.gridworld import gridworld
 from edl.program import execute
 from edl.rl.ppo import PPOConfig
+from edl.rl.sac import SACConfig
 from tests.compiling import jit
 
 ENV = gridworld(5, 5, 9)
 TINY = PPOConfig(iterations=60, rollouts=64, minibatches=4, hidden=(32,), learning_rate=5e-3, last_learning_rate=1e-3)
+
+TINY_SAC = SACConfig(
+    rollouts=16,
+    update_every=20,
+    capacity=20_000,
+    batch_size=64,
+    hidden=(32, 32),
+    normalise=True,
+    learning_rate=3e-3,
+    tau=0.02,
+)
 
 
 def learn(build, config):

@@ -1,5 +1,7 @@
 """DADS: the density of the skill dynamics and the reward by hand, and that its skills become predictable."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,21 +16,10 @@ from edl.envs.rollout import Episode, Skill
 from edl.nets.mlp import MLP
 from edl.nets.normalise import Normaliser
 from edl.program import execute
-from edl.rl.sac import SACConfig
+from tests.baselines.probe import TINY_SAC
 from tests.compiling import jit
 
-SMALL = SACConfig(
-    iterations=150,
-    rollouts=16,
-    update_every=20,
-    capacity=20_000,
-    batch_size=64,
-    hidden=(32, 32),
-    normalise=True,
-    learning_rate=3e-3,
-    tau=0.02,
-    entropy_weight=0.02,
-)
+SMALL = dataclasses.replace(TINY_SAC, iterations=150, entropy_weight=0.02)
 BORDER, EMPTY, BETWEEN = "+-+-+-+-+-+", "|         |", "+ + + + + +"
 OPEN = parse("\n".join([BORDER, *[EMPTY, BETWEEN] * 2, "|    S    |", *[BETWEEN, EMPTY] * 2, BORDER]), "open")
 """Five by five cells, no walls inside, and the start in the middle."""

@@ -1,5 +1,7 @@
 """DIAYN: its reward and its loss by hand, that it learns, and what it learns from."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,21 +15,10 @@ from edl.envs.rollout import Skill
 from edl.nets.mlp import MLP
 from edl.program import execute
 from edl.rl.replay import Transition, blank_replay, recalled
-from edl.rl.sac import SACConfig
+from tests.baselines.probe import TINY_SAC
 from tests.compiling import jit
 
-SMALL = SACConfig(
-    iterations=100,
-    rollouts=16,
-    update_every=20,
-    recall=2560,
-    capacity=20_000,
-    batch_size=64,
-    hidden=(32, 32),
-    normalise=True,
-    learning_rate=3e-3,
-    tau=0.02,
-)
+SMALL = dataclasses.replace(TINY_SAC, iterations=100, recall=2560)
 
 
 def test_the_reward_by_hand():

@@ -1,5 +1,7 @@
 """METRA: its reward, its constraint and its multiplier by hand, and that its skills part ways."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,22 +14,10 @@ from edl.envs.maze import maze
 from edl.evaluate.evaluate import last_states, rollouts
 from edl.nets.mlp import MLP
 from edl.program import execute
-from edl.rl.sac import SACConfig
+from tests.baselines.probe import TINY_SAC
 from tests.compiling import jit
 
-SMALL = SACConfig(
-    iterations=100,
-    rollouts=16,
-    update_every=20,
-    recall=1280,
-    capacity=20_000,
-    batch_size=64,
-    hidden=(32, 32),
-    normalise=True,
-    learning_rate=3e-3,
-    tau=0.02,
-    entropy_weight=0.05,
-)
+SMALL = dataclasses.replace(TINY_SAC, iterations=100, recall=1280, entropy_weight=0.05)
 DOUBLE = MLP([2 * jnp.eye(2)], [jnp.zeros(2)])
 """phi(s) = 2 s."""
 ROWS = Moves(

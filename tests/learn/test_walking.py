@@ -10,7 +10,8 @@ from edl.envs import layouts
 from edl.envs.maze import MazeState, maze
 from edl.evaluate.geodesic import Geodesic
 from edl.explore.random_walk import random_action
-from edl.learn.walking import WalkingConfig, crossings, shortest, spread_out, walking_distance
+from edl.learn.roads import crossings, shortest, spread_out
+from edl.learn.walking import WalkingConfig, walking_distance
 from tests.compiling import jit
 from tests.envs.random_mazes import random_text
 

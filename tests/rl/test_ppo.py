@@ -12,13 +12,10 @@ import pytest
 from edl.artifacts import SkillPolicy
 from edl.envs.gridworld import chain
 from edl.envs.maze import maze
-from edl.envs.rollout import Skill
 from edl.nets.descend import start
 from edl.nets.distributions import Categorical, for_space
 from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import Normaliser, running_moments
-from edl.objective import Objective, per_visit
-from edl.program import keys_of
 from edl.rl.ppo import (
     Agent,
     Batch,
@@ -36,6 +33,7 @@ from edl.rl.ppo import (
 )
 from tests.compiling import jit
 from tests.probes.worlds import GAMMA, PROBES
+from tests.rl.training import CHAINS, CODES, objective_of, trained
 
 TINY = PPOConfig(
     iterations=30,
@@ -48,31 +46,7 @@ TINY = PPOConfig(
     last_learning_rate=1e-2,
     entropy_weight=0.0,
 )
-CODES = jnp.array([[1.0, 0.0], [0.0, 1.0]])
-CHAINS = [name for name in PROBES if name != "policy"]
 KEY = jax.random.key(0)
-
-
-def objective_of(reward, **changes):
-    """Pays ``reward(s)`` for any of two skills."""
-
-    def sample(key, state):
-        index = jax.random.randint(key, (), 0, 2)
-        return Skill(CODES[index], index)
-
-    return Objective(
-        init=lambda key: None,
-        sample=sample,
-        reward=per_visit(lambda state, s, skill: reward(s)),
-        update=lambda key, state, episodes: (state, {"episodes": jnp.float32(episodes.valid.shape[0])}),
-    )._replace(**changes)
-
-
-def train(env, objective, config, key):
-    program = ppo(env, objective, config, codes=CODES)
-    first, rest = keys_of(key, program.iterations)
-    state, metrics = jax.lax.scan(program.step, program.init(first), rest)
-    return state, program.finish(state), metrics
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +58,7 @@ def chains():
     @jit
     def go(env, index, key):
         objective = objective_of(lambda s: jax.lax.switch(index, rewards, s))
-        return train(env, objective, config, key)
+        return trained(ppo, env, objective, config, key)
 
     def run(name):
         env = dataclasses.replace(PROBES[name].env, horizon=16)
@@ -96,7 +70,7 @@ def chains():
 @pytest.fixture(scope="module")
 def one_step():
     probe = PROBES["policy"]
-    return jit(lambda key: train(probe.env, objective_of(probe.reward), TINY, key))(KEY)
+    return jit(lambda key: trained(ppo, probe.env, objective_of(probe.reward), TINY, key))(KEY)
 
 
 def value(state, policy, observation, code):

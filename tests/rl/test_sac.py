@@ -13,13 +13,14 @@ from edl.envs.rollout import Skill
 from edl.nets.distributions import Categorical
 from edl.nets.mlp import MLP
 from edl.nets.normalise import Normaliser, identity
-from edl.objective import Objective, per_visit
-from edl.program import execute, keys_of
+from edl.objective import per_visit
+from edl.program import execute
 from edl.rl.replay import Transition
 from edl.rl.sac import SACConfig, batch_of, sac, worth
 from edl.rl.soft import Rules, actions_of, evaluate, new_agent, sac_loss, soft_values, target_entropy
 from tests.compiling import jit
 from tests.probes.worlds import GAMMA, PROBES
+from tests.rl.training import CHAINS, CODES, objective_of, trained
 
 TINY = SACConfig(
     iterations=60,
@@ -33,31 +34,7 @@ TINY = SACConfig(
     tau=0.1,
     entropy_weight=0.001,
 )
-CODES = jnp.array([[1.0, 0.0], [0.0, 1.0]])
-CHAINS = [name for name in PROBES if name != "policy"]
 KEY = jax.random.key(0)
-
-
-def objective_of(reward, **changes):
-    """Pays ``reward(s)`` for any of two skills."""
-
-    def choose(key, state):
-        index = jax.random.randint(key, (), 0, 2)
-        return Skill(CODES[index], index)
-
-    return Objective(
-        init=lambda key: None,
-        sample=choose,
-        reward=per_visit(lambda state, s, skill: reward(s)),
-        update=lambda key, state, episodes: (state, {"episodes": jnp.float32(episodes.valid.shape[0])}),
-    )._replace(**changes)
-
-
-def train(env, objective, config, key):
-    program = sac(env, objective, config, codes=CODES)
-    first, rest = keys_of(key, program.iterations)
-    state, metrics = jax.lax.scan(program.step, program.init(first), rest)
-    return state, program.finish(state), metrics
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +46,7 @@ def chains():
     @jit
     def go(env, index, key):
         objective = objective_of(lambda s: jax.lax.switch(index, rewards, s))
-        return train(env, objective, config, key)
+        return trained(sac, env, objective, config, key)
 
     def run(name):
         env = dataclasses.replace(PROBES[name].env, horizon=16)
@@ -82,7 +59,7 @@ def chains():
 def one_step():
     probe = PROBES["policy"]
     config = dataclasses.replace(TINY, iterations=150, gradient_steps=8)
-    return jit(lambda key: train(probe.env, objective_of(probe.reward), config, key))(KEY)
+    return jit(lambda key: trained(sac, probe.env, objective_of(probe.reward), config, key))(KEY)
 
 
 @pytest.mark.parametrize("name", CHAINS)
