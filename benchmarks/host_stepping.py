@@ -2,63 +2,101 @@
 
     python benchmarks/host_stepping.py MountainCarContinuous-v0 HalfCheetah-v5
 
-Ours: uniform actions drawn under jit, episodes of the world's horizon, stepped through `HostEnv`. Gymnasium's: the
-same number of environments in a `SyncVectorEnv`, with actions drawn beforehand. Steps of real episodes a second, best
-of several; the share is to stay above 0.7.
+Ours: episodes of the default horizon, played by `rollout` through `HostEnv`, resets included. Gymnasium's: as many
+environments in a `SyncVectorEnv` that does nothing but step. Actions are uniform, and drawn before the first step. Both
+count steps of real episodes alone: not those that a vector environment spends on resets, nor any after an end. The two
+take turns, because other work on the machine should slow them alike, and the share is the median over turns, of seconds
+and, where all steps are taken in this process, of processor seconds. It is to stay above 0.7.
+
+``ENVS`` in the environment sets the number of environments; by default it is that of ``edl run``.
 """
 
+import functools
 import os
+import statistics
 import sys
 import time
+from collections.abc import Callable
+from typing import NamedTuple
 
 import gymnasium
 import jax
+import jax.numpy as jnp
+import numpy as np
 
-from edl.envs.host import check_hosts
-from edl.explore.random_walk import wander
+from edl import threefry
+from edl.envs.host import HostEnv, check_hosts
+from edl.envs.rollout import Skill, rollout
+from edl.experiments.presets import complete
+from edl.experiments.settings import RunConfig
+from edl.explore.random_walk import random_action
 from edl.interop.gymnasium_host import host_env
 
-ENVS, REPEATS = int(os.environ.get("ENVS", "64")), 5
-WORLDS = ("MountainCarContinuous-v0", "Pendulum-v1")
+ROUNDS = 9
+WORLDS = ("MountainCarContinuous-v0", "CartPole-v1", "Pendulum-v1")
 
 
-def ours(name: str) -> tuple[float, int, int]:
-    """Steps a second through a compiled program, the horizon, and the number of workers."""
-    env = host_env(name)
-    play = jax.jit(lambda env, key: jax.vmap(lambda key: wander(key, env, 0.0))(jax.random.split(key, ENVS)))
-    jax.block_until_ready(play(env, jax.random.key(0)))
-    best = 0.0
-    for seed in range(REPEATS):
-        began = time.perf_counter()
-        steps = float(jax.block_until_ready(play(env, jax.random.key(seed))).valid.sum())
-        best = max(best, steps / (time.perf_counter() - began))
-    check_hosts(env)
-    workers = env.host.workers  # type: ignore[attr-defined]
-    env.host.close()  # type: ignore[attr-defined]
-    return best, env.horizon, workers
+class Cost(NamedTuple):
+    """Of a step, in seconds."""
+
+    wall: float
+    processor: float
 
 
-def theirs(name: str, horizon: int) -> float:
-    """Steps a second of a vector environment by itself."""
-    envs = gymnasium.make_vec(name, num_envs=ENVS, vectorization_mode="sync")
-    envs.reset(seed=0)
-    actions = [envs.action_space.sample() for _ in range(horizon)]
-    best = 0.0
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        for action in actions:
-            envs.step(action)
-        best = max(best, ENVS * horizon / (time.perf_counter() - began))
-    envs.close()
-    return best
+def ours(env: HostEnv, envs: int) -> Callable[[int], int]:
+    """Play a batch of episodes in a compiled program, and count their steps."""
+
+    @jax.jit
+    def play(env: HostEnv, key: jax.Array) -> jax.Array:
+        draw = functools.partial(random_action, space=env.action_space)
+        skill = Skill(jnp.zeros(0), jnp.int32(0))
+        keys = jax.random.split(key, envs)
+        return jax.vmap(lambda key: rollout(key, env, act, skill, draw=draw))(keys).valid.sum()
+
+    def act(action: jax.Array, observation: jax.Array, code: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return action, jnp.zeros(0)
+
+    return lambda seed: int(play(env, jax.random.key(seed)))
+
+
+def theirs(name: str, horizon: int, envs: int) -> Callable[[int], int]:
+    """Step a vector environment for as long as an episode lasts at most, and count real steps."""
+    vector = gymnasium.make_vec(name, num_envs=envs, vectorization_mode="sync")
+    vector.reset(seed=0)
+    actions = [vector.action_space.sample() for _ in range(horizon)]
+
+    def play(seed: int) -> int:
+        del seed
+        ends = sum(int(np.sum(np.logical_or(*vector.step(action)[2:4]))) for action in actions)
+        return envs * horizon - ends  # an environment spends the step after its end on a reset
+
+    return play
+
+
+def timed(play: Callable[[int], int], seed: int) -> Cost:
+    """What a step costs."""
+    wall, processor = time.perf_counter(), time.process_time()
+    steps = play(seed)
+    return Cost((time.perf_counter() - wall) / steps, (time.process_time() - processor) / steps)
 
 
 def main() -> None:
     """Print a line per world."""
+    threefry.unroll()  # as every run does
     for name in sys.argv[1:] or WORLDS:
-        mine, horizon, workers = ours(name)
-        plain = theirs(name, horizon)
-        print(f"{name:<28} {mine:>9,.0f} of {plain:>9,.0f} steps/s: {mine / plain:.2f}  ({workers} workers)")
+        envs = int(os.environ.get("ENVS", 0)) or complete(RunConfig(env=name)).learner.ppo.rollouts
+        env = host_env(name)
+        assert isinstance(env, HostEnv)
+        players = ours(env, envs), theirs(name, env.horizon, envs)
+        turns = [[timed(play, seed) for play in players] for seed in range(ROUNDS + 1)][1:]  # the first one compiles
+        check_hosts(env)
+        workers = env.host.workers  # type: ignore[attr-defined]
+        env.host.close()  # type: ignore[attr-defined]
+        wall, processor = (statistics.median(b[i] / a[i] for a, b in turns) for i in range(2))
+        rates = [1 / min(turn[i].wall for turn in turns) for i in range(2)]
+        by_processor = f"{workers} workers" if workers else f"{processor:.2f} by processor time"
+        speeds = f"{rates[0]:>9,.0f} of {rates[1]:>9,.0f} steps/s"
+        print(f"{name:<28} {envs:>4} envs {speeds}: {wall:.2f}  ({by_processor})", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The only time loop: play one episode with one skill."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -8,7 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from edl.envs.base import Env
-from edl.types import Key
+from edl.envs.host import HostEnv, scan_while_any
+from edl.types import Key, Keys
 
 
 class Skill(NamedTuple):
@@ -54,20 +56,28 @@ class Episode(NamedTuple):
         return self.features[self.length]
 
 
-Actor = Callable[[Key, Float[Array, " o"], Float[Array, " z"]], tuple[Array, Any]]
-"""(key, observation, code) -> (action, extras)."""
-RememberingActor = Callable[[Key, Float[Array, " o"], Any], tuple[Array, Any, Any]]
-"""(key, observation, memory) -> (action, extras, memory)."""
+Draw = Callable[[Key], Any]
+"""What an actor makes of its key before it has seen anything."""
+Actor = Callable[[Any, Float[Array, " o"], Float[Array, " z"]], tuple[Array, Any]]
+"""(key, or what was drawn by it; observation; code) -> (action, extras)."""
+RememberingActor = Callable[[Any, Float[Array, " o"], Any], tuple[Array, Any, Any]]
+"""(key, or what was drawn by it; observation; memory) -> (action, extras, memory)."""
 
 
-def rollout(key: Key, env: Env, actor: Actor, skill: Skill, *, start_key: Key | None = None) -> Episode:
-    """Play ``env.horizon`` steps. Episodes with the same ``start_key`` start in the same state (siblings do)."""
+def rollout(
+    key: Key, env: Env, actor: Actor, skill: Skill, *, start_key: Key | None = None, draw: Draw | None = None
+) -> Episode:
+    """Play ``env.horizon`` steps. Episodes with the same ``start_key`` start in the same state (siblings do).
 
-    def remember(key: Key, observation: Float[Array, " o"], memory: None) -> tuple[Array, Array, None]:
-        action, extras = actor(key, observation, skill.code)
+    With ``draw``, the actor gets ``draw(key)`` instead of a key, made for all steps before the first one is taken: a
+    loop over time cannot be wide, and random numbers can.
+    """
+
+    def remember(drawn: Any, observation: Float[Array, " o"], memory: None) -> tuple[Array, Any, None]:
+        action, extras = actor(drawn, observation, skill.code)
         return action, extras, memory
 
-    return rollout_with_memory(key, env, remember, skill, lambda observation: None, start_key=start_key)
+    return rollout_with_memory(key, env, remember, skill, lambda observation: None, start_key=start_key, draw=draw)
 
 
 def rollout_with_memory(
@@ -79,6 +89,7 @@ def rollout_with_memory(
     *,
     start_key: Key | None = None,
     start_state: PyTree | None = None,
+    draw: Draw | None = None,
 ) -> Episode:
     """Play an actor that carries a memory through the episode; ``begin`` makes it from the first observation.
 
@@ -89,11 +100,14 @@ def rollout_with_memory(
     restored = start_state is not None
     state = start_state if restored else env.reset(reset_key if start_key is None else start_key)
 
-    def advance(carry, key):
+    keys: Keys = jax.vmap(jax.random.split)(jax.random.split(play_key, env.horizon))
+    drawn = keys[:, 0] if draw is None else jax.vmap(draw)(keys[:, 0])
+
+    def advance(carry, chances):
         state, memory, valid = carry
-        act_key, step_key = jax.random.split(key)
+        drawn, step_key = chances
         observation = env.observe(state)
-        action, extras, memory = actor(act_key, observation, memory)
+        action, extras, memory = actor(drawn, observation, memory)
         step = env.step(step_key, state, action)
         done = step.terminated if restored else step.terminated | step.truncated
         states = step.state if restored else None
@@ -101,7 +115,9 @@ def rollout_with_memory(
         return (step.state, memory, valid & ~done), played
 
     first = (state, begin(env.observe(state)), jnp.bool_(True))
-    _, played = jax.lax.scan(advance, first, jax.random.split(play_key, env.horizon))
+    # Steps outside of JAX are too dear to be played after the end.
+    scan = partial(scan_while_any, lambda carry: carry[2]) if isinstance(env, HostEnv) else jax.lax.scan
+    _, played = scan(advance, first, (drawn, keys[:, 1]))
     observations, actions, reached, terminated, truncated, valid, extras, states = played
     observations = jnp.concatenate([observations, reached[-1:]])
     return Episode(

@@ -33,13 +33,16 @@ PAPER: dict[str, Callable[[], Any]] = {
 """The paper's recipe for each method (and for ``learn``) that has one of its own."""
 
 HOST_DEFAULTS = {"explore": "drift", "discover": "vqvae", "scout": "random_walk"}
+HOST_PPO: dict[str, Any] = {"iterations": 100, "rollouts": 64, "normalise": True, "minibatches": 16}
+HOST_LEARNERS: dict[str, dict[str, Any]] = {"ppo": HOST_PPO, "sac": {"normalise": True}}
+"""What differs in the learner of a baseline."""
 HOST: dict[str, Callable[[], Any]] = {
     "random_walk": lambda: RandomWalkConfig(iterations=20, rollouts=64),
     "knn": lambda: KNNConfig(iterations=40, rollouts=64),
     "learn": lambda: learn.LearnConfig(
         reward="visits",
         distance="normalised",
-        ppo=PPOConfig(iterations=100, rollouts=64, normalise=True, minibatches=16),
+        ppo=PPOConfig(**HOST_PPO),
     ),
 }
 """Worlds on the host step slowly and have no common unit of length: what differs there, whatever the preset."""
@@ -58,7 +61,10 @@ def complete(config: RunConfig) -> RunConfig:
         return (recipes.get(name) or methods[name].config)()
 
     if config.method != "edl":
-        chosen = settings(config.method, baselines.METHODS, "method") if config.baseline is None else config.baseline
+        chosen = config.baseline
+        if chosen is None:
+            chosen = settings(config.method, baselines.METHODS, "method")
+            chosen = _for_host(chosen) if host else chosen
         return dataclasses.replace(config, baseline=_derive(chosen, config))
     stages = HOST_DEFAULTS if host else DEFAULTS[config.preset]
     explorer, discoverer = config.explore or stages["explore"], config.discover or stages["discover"]
@@ -74,6 +80,14 @@ def complete(config: RunConfig) -> RunConfig:
     config = dataclasses.replace(config, **filled)
     nested = {name: _derive(getattr(config, name), config) for name in ("explorer", "discoverer")}
     return dataclasses.replace(config, **nested)
+
+
+def _for_host(baseline: Any) -> Any:
+    """The config of a baseline whose learner is set up for a world on the host."""
+    names = {field.name for field in dataclasses.fields(baseline)}
+    learners = {name: changes for name, changes in HOST_LEARNERS.items() if name in names}
+    changed = {name: dataclasses.replace(getattr(baseline, name), **changes) for name, changes in learners.items()}
+    return dataclasses.replace(baseline, **changed)
 
 
 def _derive(nested: Any, config: RunConfig) -> Any:

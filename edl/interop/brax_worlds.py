@@ -4,14 +4,19 @@ Anything with ``reset(rng) -> state``, ``step(state, action) -> state``, ``obser
 states have ``obs`` and ``done``: Brax, MuJoCo Playground, and what follows their interface. Nothing is imported.
 
     edl.run(lambda: brax.envs.get_environment("ant", exclude_current_positions_from_observation=False), features="0,1")
+
+Physics that goes on after the end, or takes too strong an action, may blow up. So an episode that is over stays where
+it is, and one whose next observation would not be finite ends before it. And the size of observations is asked of a
+traced reset: the ``observation_size`` of a Brax environment resets it outside of ``jit``, which takes half a minute.
 """
 
+import inspect
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from edl.config import ConfigError
 from edl.envs.base import Box, Env, Step
@@ -23,14 +28,15 @@ NEEDED = ("reset", "step", "observation_size", "action_size")
 
 def is_brax_style(made: Any) -> bool:
     """Whether an object has what a Brax environment has."""
-    return all(hasattr(made, name) for name in NEEDED)
+    return all(inspect.getattr_static(made, name, None) is not None for name in NEEDED)
 
 
 class BraxState(NamedTuple):
-    """The world's own state, and how many steps it has taken."""
+    """The world's own state, how many steps it has taken, and whether it has ended."""
 
     inner: Any
     time: Int[Array, ""]
+    over: Bool[Array, ""]
 
 
 class BraxWorld(Env):
@@ -50,12 +56,16 @@ class BraxWorld(Env):
 
     def reset(self, key: Key) -> BraxState:
         """Draw s_0."""
-        return BraxState(self.inner.reset(jax.random.key_data(key)), jnp.int32(0))
+        return BraxState(self.inner.reset(jax.random.key_data(key)), jnp.int32(0), jnp.bool_(False))
 
     def step(self, key: Key, state: BraxState, action: Float[Array, " a"]) -> Step:
         """Draw s_{t+1}. What is random in these worlds follows from their reset."""
-        reached = BraxState(self.inner.step(state.inner, jnp.clip(action, -1.0, 1.0)), state.time + 1)
-        terminated = jnp.asarray(reached.inner.done) > 0
+        inner = self.inner.step(state.inner, jnp.clip(action, -1.0, 1.0))
+        blown_up = ~jnp.all(jnp.isfinite(inner.obs))
+        terminated = ~state.over & (blown_up | (jnp.asarray(inner.done) > 0))
+        stays = state.over | blown_up
+        inner = jax.tree.map(lambda old, new: jnp.where(stays, old, new), state.inner, inner)
+        reached = BraxState(inner, state.time + 1, state.over | terminated)
         return Step(reached, self.observe(reached), terminated, reached.time >= self.horizon)
 
     def observe(self, state: BraxState) -> Float[Array, " o"]:
@@ -67,16 +77,21 @@ class BraxWorld(Env):
         return select(self.about, observation)
 
 
-def brax_world(name: str, made: Any, about: Features, feature_size: int, horizon: int) -> BraxWorld:
-    """A world of ours from a Brax-style environment."""
+def observation_size_of(name: str, made: Any) -> int:
+    """How many numbers a Brax-style environment shows."""
     shown = jax.eval_shape(made.reset, jax.ShapeDtypeStruct((2,), jnp.uint32)).obs
-    if not hasattr(shown, "shape") or len(shown.shape) != 1:
+    if not isinstance(shown, jax.ShapeDtypeStruct) or len(shown.shape) != 1:
         raise ConfigError(f"world {name!r} observes {shown}: a vector is wanted. Give an environment that flattens it.")
+    return shown.shape[0]
+
+
+def brax_world(made: Any, about: Features, size: int, feature_size: int, horizon: int) -> BraxWorld:
+    """A world of ours from a Brax-style environment that shows so many numbers."""
     return BraxWorld(
         inner=made,
         about=about,
         num_actions=int(made.action_size),
         horizon=horizon,
-        observation_size=int(made.observation_size),
+        observation_size=size,
         feature_size=feature_size,
     )

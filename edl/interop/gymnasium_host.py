@@ -27,7 +27,7 @@ from edl.config import ConfigError
 from edl.envs.base import Env
 from edl.envs.host import Features, HostEnv
 from edl.interop.bench import Factory
-from edl.interop.brax_worlds import brax_world, is_brax_style
+from edl.interop.brax_worlds import brax_world, is_brax_style, observation_size_of
 from edl.interop.hosting import GymnasiumHost
 from edl.interop.worlds import ID, LOCAL, NAME
 
@@ -104,8 +104,8 @@ def host_env(
     if isinstance(first, Env):
         return first
     if is_brax_style(first):
-        about = features_of(features, size := int(first.observation_size))
-        return brax_world(name, first, about, _feature_size(about, size), horizon or HORIZON)
+        about = features_of(features, size := observation_size_of(name, first))
+        return brax_world(first, about, size, _feature_size(about, size), horizon or HORIZON)
     if not isinstance(first, gymnasium.Env):
         raise ConfigError(f"world {name!r} made a {type(first).__name__}: a gymnasium.Env is wanted.")
     size, low, high, num_actions = _sizes(name, first)
@@ -163,7 +163,7 @@ def _feature_size(about: Features, size: int) -> int:
 def _first(name: str, factory: Callable[[], Any]) -> Any:
     try:
         return factory()
-    except gymnasium.error.DependencyNotInstalled as error:
+    except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
         raise ConfigError(
             f"world {name!r} needs more than is installed: {error}. For MuJoCo: pip install 'edl[mujoco]'."
         ) from error

@@ -11,6 +11,7 @@ import gymnasium
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from edl.envs.host import NOBODY
 from edl.interop.bench import Bench, Factory, StepFailure
 
 MOST_SLOTS = 8192
@@ -33,12 +34,12 @@ class GymnasiumHost:
         seeds = np.asarray(seeds)
         answer = np.full((seeds.size, 1 + self.size), np.nan, np.float32)
         with self._lock:
-            if self.failure is None and (slots := self._begin(seeds.reshape(-1))) is not None:
-                answer[:, 0], answer[:, 1:] = slots, self._last[slots]
+            if self.failure is None and (begun := self._begin(seeds.reshape(-1))) is not None:
+                answer[:, 0], answer[:, 1:] = begun
         return answer.reshape(*seeds.shape, -1)
 
     def step(self, moves: Float[Array | np.ndarray, "*b m"]) -> Float[np.ndarray, "*b r"]:
-        """Ticket, time and action to ticket, observation, terminated and truncated."""
+        """Ticket (or `NOBODY`), time and action to ticket, observation, terminated and truncated."""
         moves = np.asarray(moves)
         rows = moves.reshape(-1, moves.shape[-1])
         answer = np.full((len(rows), 3 + self.size), np.nan, np.float32)
@@ -56,35 +57,35 @@ class GymnasiumHost:
 
     def _forget(self) -> None:
         self._bench, self._free, self._lent = None, [], {}
-        self._seeds, self._over = np.zeros(0, np.int64), np.zeros(0, bool)
-        self._last = np.zeros((0, self.size), np.float32)
+        self._seeds = np.zeros(0, np.int64)
 
-    def _begin(self, seeds: np.ndarray) -> np.ndarray | None:
+    def _begin(self, seeds: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """A slot for each seed, and its first observation."""
         slots = self._lend(len(seeds))
-        self._seeds[slots], self._over[slots] = seeds, False
+        self._seeds[slots] = seeds
         observations = self._guarded("reset", slots, seeds.tolist(), 0)
-        if observations is None:
-            return None
-        self._last[slots] = observations
-        return slots
+        return None if observations is None else (slots, observations)
 
     def _advance(self, rows: np.ndarray, answer: np.ndarray) -> None:
+        going = np.flatnonzero(rows[:, 0] != NOBODY)
+        if len(going) < len(rows):
+            rows = rows[going]
+        if not len(rows):
+            return
         slots, now = rows[:, 0].astype(np.int64), int(rows[0, 1])
         if now == 0 and (slots := self._told_apart(slots)) is None:
             return
-        ends = np.zeros((len(slots), 2), np.float32)
-        going = np.flatnonzero(~self._over[slots])
-        if len(going):
-            reached = self._guarded("step", slots[going], rows[going, 2:], now)
-            if reached is None:
-                return
-            self._last[slots[going]], ends[going] = reached[:, :-2], reached[:, -2:]
-            self._over[slots[going]] = reached[:, -2:].any(axis=1)
-        answer[:, 0], answer[:, 1:-2], answer[:, -2:] = slots, self._last[slots], ends
-        if now + 1 >= self.horizon:
-            for slot in slots.tolist():
-                self._lent.pop(slot, None)
-            self._free.extend(reversed(slots.tolist()))
+        reached = self._guarded("step", slots, rows[:, 2:], now)
+        if reached is None:
+            return
+        answer[going, 0], answer[going, 1:] = slots, reached
+        self._take_back(slots[reached[:, -2:].any(axis=1) | (now + 1 >= self.horizon)])
+
+    def _take_back(self, slots: np.ndarray) -> None:
+        for slot in reversed(slots.tolist()):
+            if slot in self._lent:
+                del self._lent[slot]
+                self._free.append(slot)
 
     def _told_apart(self, slots: np.ndarray) -> np.ndarray | None:
         """Siblings share the first state of one reset: all but the first of them get an environment of their own."""
@@ -92,11 +93,11 @@ class GymnasiumHost:
         if len(first) == len(slots):
             return slots
         twins = np.setdiff1d(np.arange(len(slots)), first)
-        others = self._begin(self._seeds[slots[twins]])
-        if others is None:
+        begun = self._begin(self._seeds[slots[twins]])
+        if begun is None:
             return None
         slots = slots.copy()
-        slots[twins] = others
+        slots[twins] = begun[0]
         return slots
 
     def _lend(self, count: int) -> np.ndarray:
@@ -106,8 +107,6 @@ class GymnasiumHost:
         self._free[:0] = range(made + new - 1, made - 1, -1)
         if new:
             self._seeds = np.concatenate([self._seeds, np.zeros(new, np.int64)])
-            self._over = np.concatenate([self._over, np.zeros(new, bool)])
-            self._last = np.concatenate([self._last, np.zeros((new, self.size), np.float32)])
         while len(self._free) < count:
             oldest = next(iter(self._lent))
             del self._lent[oldest]

@@ -28,8 +28,16 @@ class Distribution(eqx.Module):
     """Static: how many numbers the network must put out."""
 
     @abc.abstractmethod
+    def noise(self, key: Key) -> Array:
+        """All the randomness of one action: it does not wait for the parameters, so an episode's is drawn at once."""
+
+    @abc.abstractmethod
+    def transform(self, noise: Array, params: Float[Array, " p"]) -> Array:
+        """The action that some noise leads to."""
+
     def sample(self, key: Key, params: Float[Array, " p"]) -> Array:
         """Draw an action."""
+        return self.transform(self.noise(key), params)
 
     @abc.abstractmethod
     def log_prob(self, params: Float[Array, " p"], action: Array) -> Scalar:
@@ -56,9 +64,13 @@ class Beta(Distribution):
         alpha, beta = jnp.split(jax.nn.softplus(params) + 1.05, 2)
         return alpha, beta
 
-    def sample(self, key: Key, params: Float[Array, " p"]) -> Float[Array, " a"]:
-        """See `sample_beta`."""
-        unit = sample_beta(key, *self.concentrations(params))
+    def noise(self, key: Key) -> Float[Array, "2 r a"]:
+        """Proposals: see `beta_noise`."""
+        return beta_noise(key, self.low.shape)
+
+    def transform(self, noise: Float[Array, "2 r a"], params: Float[Array, " p"]) -> Float[Array, " a"]:
+        """See `beta_from_noise`."""
+        unit = beta_from_noise(noise, *self.concentrations(params))
         return self.low + (self.high - self.low) * jnp.clip(unit, EDGE, 1 - EDGE)
 
     def log_prob(self, params: Float[Array, " p"], action: Float[Array, " a"]) -> Scalar:
@@ -98,13 +110,17 @@ class TanhGaussian(Distribution):
         mean, log_std = jnp.split(params, 2)
         return mean, jnp.clip(log_std, -5.0, 2.0)
 
-    def sample(self, key: Key, params: Float[Array, " p"]) -> Float[Array, " a"]:
-        """Draw an action."""
-        return self.sample_with_log_prob(key, params)[0]
+    def noise(self, key: Key) -> Float[Array, " a"]:
+        """Standard normal."""
+        return jax.random.normal(key, self.low.shape)
+
+    def transform(self, noise: Float[Array, " a"], params: Float[Array, " p"]) -> Float[Array, " a"]:
+        """tanh(mean + std noise), scaled."""
+        return self.reparametrise(noise, params)[0]
 
     def sample_with_log_prob(self, key: Key, params: Float[Array, " p"]) -> tuple[Float[Array, " a"], Scalar]:
         """A reparametrised draw and its log-density, without inverting the tanh."""
-        return self.reparametrise(jax.random.normal(key, self.low.shape), params)
+        return self.reparametrise(self.noise(key), params)
 
     def reparametrise(self, noise: Float[Array, " a"], params: Float[Array, " p"]) -> tuple[Float[Array, " a"], Scalar]:
         """The action that standard normal ``noise`` leads to, and its log-density."""
@@ -145,9 +161,13 @@ class Categorical(Distribution):
 
     size: int = eqx.field(static=True)
 
-    def sample(self, key: Key, params: Float[Array, " p"]) -> Int[Array, ""]:
-        """Draw an action."""
-        return jax.random.categorical(key, params).astype(jnp.int32)
+    def noise(self, key: Key) -> Float[Array, " p"]:
+        """Standard Gumbel."""
+        return jax.random.gumbel(key, (self.size,))
+
+    def transform(self, noise: Float[Array, " p"], params: Float[Array, " p"]) -> Int[Array, ""]:
+        """argmax_a params_a + noise_a, which is a draw from softmax(params)."""
+        return jnp.argmax(params + noise).astype(jnp.int32)
 
     def log_prob(self, params: Float[Array, " p"], action: Int[Array, ""]) -> Scalar:
         """log softmax(params)_a."""
@@ -177,13 +197,25 @@ def sample_beta(key: Key, alpha: Float[Array, " a"], beta: Float[Array, " a"]) -
     ``jax.random.beta`` is two gamma rejection loops, which vectorise badly; here all proposals are made at once and the
     first accepted one is taken.
     """
+    return beta_from_noise(beta_noise(key, alpha.shape), alpha, beta)
+
+
+def beta_noise(key: Key, shape: tuple[int, ...]) -> Float[Array, "2 r a"]:
+    """What a proposal is made of: log(u / (1 - u)), and log(u^2 v) to compare it with; u, v uniform."""
+    u, v = jax.random.uniform(key, (2, PROPOSALS, *shape), minval=EDGE, maxval=1 - EDGE)
+    return jnp.stack([jnp.log(u) - jnp.log1p(-u), 2 * jnp.log(u) + jnp.log(v)])
+
+
+def beta_from_noise(
+    noise: Float[Array, "2 r a"], alpha: Float[Array, " a"], beta: Float[Array, " a"]
+) -> Float[Array, " a"]:
+    """The first proposal that is accepted."""
     small, large = jnp.minimum(alpha, beta), jnp.maximum(alpha, beta)
     total = alpha + beta
     rate = jnp.sqrt((total - 2) / (2 * alpha * beta - total))
-    u = jax.random.uniform(key, (2, PROPOSALS, *alpha.shape), minval=EDGE, maxval=1 - EDGE)
-    v = rate * (jnp.log(u[0]) - jnp.log1p(-u[0]))
+    v = rate * noise[0]
     w = small * jnp.exp(v)
     r = (small + 1 / rate) * v - jnp.log(4.0)
-    accepted = r + total * (jnp.log(total) - jnp.log(large + w)) >= jnp.log(u[0] ** 2 * u[1])
+    accepted = r + total * (jnp.log(total) - jnp.log(large + w)) >= noise[1]
     w = jnp.take_along_axis(w, jnp.argmax(accepted, axis=0, keepdims=True), axis=0)[0]
     return jnp.where(alpha <= beta, w, large) / (large + w)

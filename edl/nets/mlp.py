@@ -25,6 +25,40 @@ class MLP(eqx.Module):
             x = self.activation(x @ weight + bias)
         return x @ self.weights[-1] + self.biases[-1]
 
+    def rows(self, x: Float[Array, "n i"]) -> Float[Array, "n o"]:
+        """Many inputs: as under vmap, with a gradient that costs less (see `narrow`)."""
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            x = self.activation(x @ weight + bias)
+        return narrow(x, self.weights[-1]) + self.biases[-1]
+
+    @property
+    def inputs(self) -> int:
+        """Size of an input."""
+        return self.weights[0].shape[-2]
+
+
+@jax.custom_vjp
+def narrow(x: Float[Array, "n i"], weight: Float[Array, "i o"]) -> Float[Array, "n o"]:
+    """x @ weight, for few outputs.
+
+    The gradient by the weight, x^T g, is computed as (g^T x)^T: on a CPU, XLA takes seven times as long for a product
+    with so narrow a second factor as for one with so low a first.
+    """
+    return x @ weight
+
+
+def _narrow(x: Float[Array, "n i"], weight: Float[Array, "i o"]) -> tuple[Float[Array, "n o"], tuple]:
+    return x @ weight, (x, weight)
+
+
+def _narrow_gradients(kept: tuple, g: Float[Array, "n o"]) -> tuple[Float[Array, "n i"], Float[Array, "i o"]]:
+    x, weight = kept
+    # The barrier keeps the compiler from turning it round again.
+    return g @ weight.T, jax.lax.optimization_barrier(g.T @ x).T
+
+
+narrow.defvjp(_narrow, _narrow_gradients)
+
 
 def mlp(key: Key, sizes: Sequence[int], *, last_scale: float = 1.0, activation: Callable = jax.nn.relu) -> MLP:
     """Xavier-uniform weights, zero biases; ``last_scale`` shrinks the last layer (1e-2 starts a policy at its mean)."""

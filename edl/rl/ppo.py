@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
@@ -25,6 +26,7 @@ from edl.nets.normalise import Normaliser, RunningMoments, identity, running_mom
 from edl.objective import Objective
 from edl.program import Program
 from edl.rl.advantage import gae
+from edl.rl.shuffle import shuffles
 from edl.types import Key, Metrics, Scalar
 
 
@@ -91,8 +93,8 @@ class PPOState(NamedTuple):
 class Batch(NamedTuple):
     """One row per step played."""
 
-    actor_inputs: Float[Array, "n i"]
-    critic_inputs: Float[Array, "n c"]
+    inputs: Float[Array, "n c"]
+    """Of the critic; the first ones are the actor's."""
     actions: Array
     log_probs: Float[Array, " n"]
     advantages: Float[Array, " n"]
@@ -117,8 +119,9 @@ def ppo(
         optax.adam(falling(config), eps=config.adam_epsilon),
     )
 
-    def scale(moments: RunningMoments) -> Normaliser:
-        return moments.normaliser() if config.normalise else fixed
+    def policy_of(state: PPOState) -> SkillPolicy:
+        normaliser = state.moments.normaliser() if config.normalise else fixed
+        return SkillPolicy(state.agent.params.actor, normaliser, distribution, codes, integrate=integrate)
 
     def init(key: Key) -> PPOState:
         actor_key, critic_key, objective_key, probe_key = jax.random.split(key, 4)
@@ -133,22 +136,18 @@ def ppo(
 
     def step(state: PPOState, key: Key) -> tuple[PPOState, Metrics]:
         play_key, descend_key, update_key = jax.random.split(key, 3)
-        normaliser = scale(state.moments)
-        policy = SkillPolicy(state.agent.params.actor, normaliser, distribution, codes, integrate=integrate)
+        policy = policy_of(state)
         episodes = play(play_key, env, objective, state.objective, policy, config.rollouts)
         state = state._replace(objective=objective.look(state.objective, episodes))
-        batch, rewards = prepare(state, objective, episodes, normaliser, config, integrate)
+        batch, rewards = prepare(state, objective, episodes, policy, config)
         agent, losses = fit(descend_key, state.agent, batch, distribution, optimiser, config)
         learned, metrics = objective.update(update_key, state.objective, episodes)
         moments = state.moments.update(*flat_observations(episodes)) if config.normalise else state.moments
         metrics = {"return": jnp.mean(jnp.sum(rewards, axis=1)), **losses, **metrics}
         return PPOState(agent, learned, moments), metrics
 
-    def finish(state: PPOState) -> SkillPolicy:
-        return SkillPolicy(state.agent.params.actor, scale(state.moments), distribution, codes, integrate=integrate)
-
     env_steps = config.rollouts * objective.siblings * env.horizon
-    return Program(init, step, finish, config.iterations, env_steps)
+    return Program(init, step, policy_of, config.iterations, env_steps)
 
 
 def falling(config: PPOConfig) -> optax.Schedule:
@@ -160,16 +159,16 @@ def falling(config: PPOConfig) -> optax.Schedule:
 def play(key: Key, env: Env, objective: Objective, learned: Any, policy: SkillPolicy, rollouts: int) -> Episode:
     """Draw skills, play each from its own start, ``siblings`` times; siblings are told where the other ended."""
 
-    def act(key, observation, code):
+    def act(noise, observation, code):
         params = policy(observation, code)
-        action = policy.distribution.sample(key, params)
-        return action, policy.distribution.log_prob(params, action)
+        return policy.distribution.transform(noise, params), params
 
     def family(key):
         skill_key, start_key, play_key = jax.random.split(key, 3)
         skill = objective.sample(skill_key, learned)
         keys = jax.random.split(play_key, objective.siblings)
-        episodes = jax.vmap(lambda key: rollout(key, env, act, skill, start_key=start_key))(keys)
+        noise = policy.distribution.noise
+        episodes = jax.vmap(lambda key: rollout(key, env, act, skill, start_key=start_key, draw=noise))(keys)
         episodes = episodes._replace(skill=jax.tree.map(lambda x: jnp.stack([x] * objective.siblings), skill))
         return episodes._replace(rival=jnp.roll(jax.vmap(lambda episode: episode.last)(episodes), 1, axis=0))
 
@@ -178,21 +177,16 @@ def play(key: Key, env: Env, objective: Objective, learned: Any, policy: SkillPo
 
 
 def prepare(
-    state: PPOState,
-    objective: Objective,
-    episodes: Episode,
-    normaliser: Normaliser,
-    config: PPOConfig,
-    integrate: Integration = concatenate,
+    state: PPOState, objective: Objective, episodes: Episode, policy: SkillPolicy, config: PPOConfig
 ) -> tuple[Batch, Float[Array, "e t"]]:
-    """Rewards, values and advantages of a batch of episodes, flattened to one row per step."""
+    """Rewards, values and advantages of the episodes that a policy played, flattened to one row per step."""
     horizon = episodes.valid.shape[1]
     rewards = jnp.where(episodes.valid, jax.vmap(objective.reward, (None, 0))(state.objective, episodes), 0.0)
     weights = jax.vmap(objective.weight, (None, 0))(state.objective, episodes)[:, None] * episodes.valid
     privileged = jax.vmap(objective.privileged, (None, 0))(state.objective, episodes)
 
-    observations = jax.vmap(jax.vmap(normaliser))(episodes.observations)
-    actor_inputs = jax.vmap(jax.vmap(integrate, (0, None)))(observations, episodes.skill.code)
+    observations = jax.vmap(jax.vmap(policy.normaliser))(episodes.observations)
+    actor_inputs = jax.vmap(jax.vmap(policy.integrate, (0, None)))(observations, episodes.skill.code)
     extra = jnp.repeat(privileged[:, None], horizon + 1, axis=1)
     critic_inputs = jnp.concatenate([actor_inputs, extra], axis=-1)
 
@@ -202,10 +196,9 @@ def prepare(
         rewards, values, ended, episodes.valid, config.gamma, config.gae_lambda
     )
     batch = Batch(
-        actor_inputs[:, :-1],
         critic_inputs[:, :-1],
         episodes.actions,
-        episodes.extras,
+        jax.vmap(jax.vmap(policy.distribution.log_prob))(episodes.extras, episodes.actions),
         standardise(advantages, weights),
         advantages + values[:, :-1],
         weights,
@@ -224,22 +217,26 @@ def fit(
     """``epochs`` passes over the batch in ``minibatches`` shuffled parts."""
     size = batch.weights.shape[0]
     part = size // config.minibatches
+    row = jax.tree.map(lambda x: x[0], batch)
+    as_row = jax.flatten_util.ravel_pytree(row)[1]
+    # One array, so that a shuffled minibatch is one gather.
+    rows = jax.vmap(lambda row: jax.flatten_util.ravel_pytree(row)[0])(batch)
+    orders = shuffles(key, config.epochs, size)[:, : part * config.minibatches]
 
-    def epoch(agent, key):
-        order = jax.random.permutation(key, size)[: part * config.minibatches]
-        shuffled = jax.tree.map(lambda x: x[order].reshape(config.minibatches, part, *x.shape[1:]), batch)
-        return jax.lax.scan(lambda a, b: descend(optimiser, a, ppo_loss, b, distribution, config), agent, shuffled)
+    def minibatch(agent, order):
+        chosen = jax.vmap(as_row)(rows[order])
+        return descend(optimiser, agent, ppo_loss, chosen, distribution, config)
 
-    agent, metrics = jax.lax.scan(epoch, agent, jax.random.split(key, config.epochs))
+    agent, metrics = jax.lax.scan(minibatch, agent, orders.reshape(-1, part))
     return agent, jax.tree.map(jnp.mean, metrics)
 
 
 def ppo_loss(agent: Agent, batch: Batch, distribution: Distribution, config: PPOConfig) -> tuple[Scalar, Metrics]:
     """-L(theta) of the module docstring, averaged over the rows that train (``weights``)."""
-    params = jax.vmap(agent.actor)(batch.actor_inputs)
+    params = agent.actor.rows(batch.inputs[:, : agent.actor.inputs])
     log_probs = jax.vmap(distribution.log_prob)(params, batch.actions)
     entropies = jax.vmap(distribution.entropy)(params)
-    values = jax.vmap(agent.critic)(batch.critic_inputs)[:, 0]
+    values = agent.critic.rows(batch.inputs)[:, 0]
 
     ratios = jnp.exp(log_probs - batch.log_probs)
     clipped = jnp.clip(ratios, 1 - config.clip, 1 + config.clip)

@@ -64,6 +64,17 @@ def test_each_step_has_a_key_of_its_own():
     assert len(np.unique(rollout(KEY, gridworld(3, 3, 20), act, SKILL).extras)) == 20
 
 
+def test_what_is_drawn_beforehand_is_drawn_by_the_same_keys():
+    def act(number, observation, code):
+        return jnp.int32(0), number
+
+    def act_by_key(key, observation, code):
+        return act(jax.random.uniform(key), observation, code)
+
+    before = rollout(KEY, gridworld(3, 3, 20), act, SKILL, draw=jax.random.uniform)
+    np.testing.assert_array_equal(before.extras, rollout(KEY, gridworld(3, 3, 20), act_by_key, SKILL).extras)
+
+
 def test_episodes_with_one_start_key_start_together_and_go_apart():
     env = maze("square", horizon=3)
 

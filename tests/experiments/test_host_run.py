@@ -9,11 +9,11 @@ from edl.config import ConfigError
 from edl.discover.kmeans import KMeansConfig
 from edl.envs.host import WorldError
 from edl.explore.drift import DriftConfig
+from edl.interop import gymnasium_host
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
-from tests.interop.hosted import Line
+from tests.interop.hosted import Moody
 
-BROKEN = {"now": False}
 PPO = PPOConfig(iterations=3, rollouts=8, epochs=1, minibatches=2, hidden=(8,), normalise=True)
 SETTINGS = {
     "explore": "drift",
@@ -27,28 +27,33 @@ SETTINGS = {
 }
 
 
-class Moody(Line):
-    """Fails at its third step while it is broken."""
-
-    def step(self, action):
-        if BROKEN["now"] and self.time == 2:
-            raise RuntimeError("out of order")
-        return super().step(action)
+TROUBLES = {
+    "raise": r"raised RuntimeError: the motor is on fire \(hosted.py, line \d+\)",
+    "nan": "observed nan in dimension 0",
+    "shape": r"observed something of shape \(3,\) instead of \(2,\)",
+    "die": r"took its worker process down \(exit status 7\)",
+}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "moody"
-    edl.run(Moody, out=out, until="discover", **SETTINGS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gymnasium_host, "_workers_that_pay", lambda env: 1)
+        edl.run(Moody, out=out, until="discover", **SETTINGS)
     return out
 
 
-def test_a_world_that_fails_can_be_mended_and_the_run_goes_on_and_is_loaded_with_its_world(folder):
-    BROKEN["now"] = True
-    with pytest.raises(WorldError, match=r"test_host_run:Moody' raised RuntimeError: out of order .* at step 3"):
-        edl.run(Moody, out=folder, resume=True, **SETTINGS)
-    BROKEN["now"] = False
+def test_a_world_that_fails_can_be_mended_and_the_run_goes_on_and_is_loaded_with_its_world(folder, monkeypatch):
+    host = gymnasium_host.host_env("tests.interop.hosted:Moody", Moody, "0", 8).host
+    for trouble, said in TROUBLES.items():
+        host.close()  # a worker that lives does not hear of it
+        monkeypatch.setenv("MOODY", trouble)
+        with pytest.raises(WorldError, match=rf"world 'tests.interop.hosted:Moody' {said} at step 3 of an episode"):
+            edl.run(Moody, out=folder, resume=True, **SETTINGS)
+    monkeypatch.delenv("MOODY")
     run = edl.run(Moody, out=folder, resume=True, **SETTINGS)
+    assert host.workers == 1
     assert run.metrics["proof"]["verdict"]
     assert run.metrics["coverage_is_over"].startswith("a grid of dimension 0")
     assert (folder / "report.html").is_file()

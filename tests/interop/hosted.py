@@ -1,5 +1,7 @@
 """A small Gymnasium world for tests: a point on a line, with whatever can go wrong."""
 
+import os
+
 import gymnasium
 import numpy as np
 
@@ -29,11 +31,17 @@ class Line(gymnasium.Env):
         return self.state.copy(), 0.0, self.ends and self.state[0] > 0.3, False, {}
 
     def fail(self):
-        import os
-
         if self.trouble == "raise":
             raise RuntimeError("the motor is on fire")
         if self.trouble == "die":
             os._exit(7)
         bad = np.array([np.nan, 0.0]) if self.trouble == "nan" else np.zeros(3)
         return bad, 0.0, False, False, {}
+
+
+class Moody(Line):
+    """Has the trouble that the environment variable ``MOODY`` says, in whatever process, at its third step."""
+
+    def step(self, action):
+        self.trouble, self.when = os.environ.get("MOODY"), 3
+        return super().step(action)

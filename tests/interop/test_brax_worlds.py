@@ -53,6 +53,22 @@ def test_a_brax_style_world_is_stepped_and_ends_when_it_is_done():
     assert len(np.unique(episodes.observations[:, 0, 0])) == 4
 
 
+def test_a_world_that_blows_up_ends_before_and_one_that_is_over_stays():
+    class Unstable(Glider):
+        def step(self, state, action):
+            reached = super().step(state, action)
+            position = reached.obs[0]
+            return reached._replace(obs=jnp.where(position > 0.7, jnp.nan, reached.obs), done=position < -0.7)
+
+    env = host_env("unstable", Unstable, "0", 6)
+    for push in (1.0, -1.0):
+        episodes = play(env, push)
+        assert np.isfinite(episodes.observations).all()
+        assert (np.sum(episodes.valid, axis=1) == 2).all()
+        assert (np.sum(episodes.terminated, axis=1) == 1).all()
+        np.testing.assert_array_equal(episodes.features[:, 2:], episodes.features[:, 2:3].repeat(5, axis=1))
+
+
 def test_a_time_limit_is_no_termination():
     episodes = play(host_env("glider", Glider, None, 5), push=0.0)
     assert episodes.valid.all()

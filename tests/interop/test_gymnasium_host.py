@@ -86,6 +86,37 @@ def test_what_follows_a_termination_is_not_valid_and_stays():
         np.testing.assert_array_equal(episode[length:, 0], episode[length, 0])
 
 
+def rightwards(key, observation, code):
+    return jax.random.uniform(key, (1,), minval=0.5, maxval=1.0), jnp.zeros(())
+
+
+def test_a_batch_ends_with_its_last_episode(monkeypatch):
+    env, calls = make(ends=True, horizon=50), []
+    step = type(env.host).step
+    monkeypatch.setattr(type(env.host), "step", lambda host, moves: calls.append(1) or step(host, moves))
+    longest = int(np.sum(play(jax.random.key(0), env, rightwards).valid, axis=1).max())
+    check_hosts(env)
+    assert longest < 10
+    assert len(calls) == longest + 1  # one more for what follows the end
+
+
+def test_what_follows_an_end_is_the_same_in_any_company():
+    keys = jax.random.split(jax.random.key(7), 3)
+    env = make(ends=True, horizon=20)
+    together = jax.vmap(functools.partial(play, actor=rightwards), in_axes=(0, None))(keys, env)
+    assert len(np.unique(np.sum(together.valid, axis=2))) > 1
+    for number, key in enumerate(keys):
+        alone = play(key, env, rightwards)
+        jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda x, i=number: x[i], together), alone)
+
+
+def test_the_way_for_every_device_gives_the_same(monkeypatch):
+    wanted = play(jax.random.key(0), make(ends=True), rightwards).observations
+    monkeypatch.setattr("edl.envs.host.buffer_callback", None)
+    env = make(ends=True, horizon=6, workers=0, features="0")  # another world, so that it is traced again
+    np.testing.assert_array_equal(play(jax.random.key(0), env, rightwards).observations, wanted)
+
+
 def test_discrete_actions_count_from_where_the_world_does():
     env = make(discrete=True)
     assert env.action_space == Discrete(3)

@@ -19,6 +19,26 @@ def test_is_what_numpy_computes():
     np.testing.assert_allclose(net(jnp.asarray(x)), np.tanh(np.tanh(x @ first) @ second) @ last, rtol=1e-5)
 
 
+def test_rows_are_what_one_input_at_a_time_gives_and_so_are_their_gradients():
+    net, x = mlp(KEY, (3, 6, 2)), jax.random.normal(KEY, (7, 3))
+    wave = jnp.sin(jnp.arange(14.0)).reshape(7, 2)
+
+    def together(net, x):
+        return jnp.sum(net.rows(x) * wave)
+
+    def apart(net, x):
+        return jnp.sum(jax.vmap(net)(x) * wave)
+
+    np.testing.assert_allclose(net.rows(x), jax.vmap(net)(x), rtol=1e-5, atol=1e-6)
+    for one, other in zip(
+        jax.tree.leaves(jax.grad(together, (0, 1))(net, x)),
+        jax.tree.leaves(jax.grad(apart, (0, 1))(net, x)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    assert net.inputs == 3
+
+
 def test_there_is_no_activation_after_the_last_layer():
     net = mlp(KEY, (4, 8, 50))
     assert jnp.min(net(jnp.ones(4))) < 0 < jnp.max(net(jnp.ones(4)))

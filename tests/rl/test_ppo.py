@@ -47,6 +47,7 @@ TINY = PPOConfig(
     entropy_weight=0.0,
 )
 KEY = jax.random.key(0)
+FAMILY = Agent(mlp(KEY, (4, 8, 4)), mlp(KEY, (7, 8, 1)))
 
 
 @pytest.fixture(scope="module")
@@ -128,15 +129,15 @@ def families():
         weight=lambda state, episode: (episode.skill.index == 0).astype(jnp.float32),
     )
     distribution = for_space(env.action_space)
-    agent = Agent(mlp(KEY, (4, 8, 4)), mlp(KEY, (7, 8, 1)))
+    agent = FAMILY
     state = PPOState(start(optax.sgd(1.0), agent), None, running_moments(2))
 
     @jit
     def go(key):
         policy = SkillPolicy(agent.actor, normaliser, distribution, CODES)
         episodes = play(key, env, objective, None, policy, 6)
-        batch, rewards = prepare(state, objective, episodes, normaliser, TINY)
-        params = jax.vmap(agent.actor)(batch.actor_inputs)
+        batch, rewards = prepare(state, objective, episodes, policy, TINY)
+        params = jax.vmap(agent.actor)(batch.inputs[:, :4])
         log_probs = jax.vmap(distribution.log_prob)(params, batch.actions)
         return episodes, batch, rewards, log_probs
 
@@ -163,16 +164,19 @@ def test_siblings_see_where_the_other_ended(families):
 
 def test_the_critic_sees_what_is_privileged_and_the_actor_does_not(families):
     episodes, batch, *_ = families
-    assert batch.actor_inputs.shape == (72, 4)
-    np.testing.assert_array_equal(batch.critic_inputs[:, :4], batch.actor_inputs)
-    np.testing.assert_array_equal(batch.critic_inputs[:, 4:6], jnp.repeat(episodes.rival, 6, axis=0))
-    np.testing.assert_array_equal(batch.critic_inputs[:, 6], 7.0)
+    assert batch.inputs.shape == (72, 7)
+    np.testing.assert_array_equal(batch.inputs[:, 4:6], jnp.repeat(episodes.rival, 6, axis=0))
+    np.testing.assert_array_equal(batch.inputs[:, 6], 7.0)
+    other = batch._replace(inputs=batch.inputs.at[:, 4:].set(0.0))
+    losses = [ppo_loss(FAMILY, each, for_space(maze("square").action_space), TINY)[1] for each in (batch, other)]
+    assert losses[0]["policy_loss"] == losses[1]["policy_loss"]
+    assert losses[0]["value_loss"] != losses[1]["value_loss"]
 
 
 def test_the_batch_has_the_inputs_with_which_the_actions_were_drawn(families):
     episodes, batch, _, log_probs = families
     np.testing.assert_allclose(
-        batch.actor_inputs[:6, :2],
+        batch.inputs[:6, :2],
         (episodes.observations[0, :6] - jnp.array([0.3, -0.2])) / jnp.array([2.0, 0.5]),
         rtol=1e-6,
     )
@@ -216,8 +220,7 @@ def linear(weight, bias):
 def two_rows(**changes):
     """The policy puts 3/4 on action 1 in row 0 and 1/2 in row 1; the values are 1 and 3."""
     batch = Batch(
-        actor_inputs=jnp.array([[1.0], [0.0]]),
-        critic_inputs=jnp.array([[1.0], [3.0]]),
+        inputs=jnp.array([[1.0, 1.0], [0.0, 3.0]]),
         actions=jnp.array([1, 0]),
         log_probs=jnp.log(jnp.array([0.5, 0.5])),
         advantages=jnp.array([2.0, -1.0]),
@@ -227,7 +230,7 @@ def two_rows(**changes):
     return batch._replace(**changes)
 
 
-AGENT = Agent(linear([[0.0, np.log(3.0)]], [0.0, 0.0]), linear([[1.0]], [0.0]))
+AGENT = Agent(linear([[0.0, np.log(3.0)]], [0.0, 0.0]), linear([[0.0], [1.0]], [0.0]))
 SETTINGS = PPOConfig(clip=0.2, value_weight=0.5, entropy_weight=0.1)
 
 
@@ -287,7 +290,7 @@ def test_a_time_limit_that_must_not_bootstrap_counts_as_an_end():
     def returns(key, gamma):
         episodes = play(key, env, objective, None, policy, 1)
         configs = [PPOConfig(gamma=gamma, gae_lambda=1.0, bootstrap=bootstrap) for bootstrap in (True, False)]
-        return [prepare(state, objective, episodes, policy.normaliser, config)[0].returns for config in configs]
+        return [prepare(state, objective, episodes, policy, config)[0].returns for config in configs]
 
     going_on, over = returns(KEY, 0.5)
     np.testing.assert_allclose(going_on, [1.75 + 10 / 8, 1.5 + 10 / 4, 1 + 10 / 2], rtol=1e-6)
