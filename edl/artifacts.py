@@ -43,8 +43,8 @@ class SkillModel(eqx.Module):
     ``encoder`` and ``decoder`` work on normalised states. With a discrete prior, q(z|s) is one-hot on the nearest code
     and p(z) is uniform over the rows of ``codes``; with a continuous one (``continuous``), p(z) = N(0, I) and the rows
     are a fixed draw from it, so that there is something to plot and evaluate. ``decoded`` are the decoder's means of
-    the codes; ``goals`` are the same unless they were snapped to the nearest explored state. ``usage`` is the share of
-    p(s) that q(z|s) assigns to each code.
+    the codes; ``goals`` are the same unless they were snapped to the nearest explored state, or placed elsewhere for
+    a wall (`edl.learn.placement`). ``usage`` is the share of p(s) that q(z|s) assigns to each code.
     """
 
     codes: Float[Array, "k z"]

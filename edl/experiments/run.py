@@ -21,7 +21,7 @@ from edl.experiments.drive import Work
 from edl.experiments.interrupt import listening
 from edl.experiments.live import coverage_so_far
 from edl.experiments.result import Run, config_of, load, load_states
-from edl.experiments.session import FILES, Quiet, Report, Session, progress_of
+from edl.experiments.session import FILES, Quiet, Report, Session, file_of, progress_of, unplace
 from edl.experiments.settings import RunConfig, differences, to_json
 from edl.experiments.stages import World
 from edl.experiments.store import Folder
@@ -119,6 +119,7 @@ def extend(
         folder.remove(store.CHECKPOINT)
         folder.write_json(store.CONFIG, to_json(config))
         folder.write_json(store.PROGRESS, {name: finished[name] for name in before})
+        unplace(folder)
     return work(config, world, folder, stage, report or Quiet())
 
 
@@ -126,7 +127,7 @@ def _copy(source: Folder, kept: Sequence[str], config: RunConfig, out: str | Pat
     """A new folder with the first stages of another run."""
     folder, finished = begin(config, out), progress_of(source)
     for name in kept:
-        folder.write(FILES[name], source.read(FILES[name]))
+        folder.write(FILES[name], source.read(file_of(name, source)))
     folder.write_log([row for row in source.read_log() if row.get("stage") in kept])
     folder.write_json(store.PROGRESS, {name: finished[name] for name in kept})
     return folder
@@ -172,6 +173,9 @@ def _three_stages(session: Session, world: World, until: str, result: Run) -> Ru
     if until == "discover":
         return result
     distance = _distance(session, world, states)
+    if stages.places_goals(config, skills):
+        skills = session.stage("place", stages.place_work(skills, states, distance))
+        result = dataclasses.replace(result, skills=skills)
     policy = session.stage("learn", stages.learn_work(config, world, skills, distance))
     return dataclasses.replace(result, policy=policy)
 

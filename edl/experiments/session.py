@@ -24,10 +24,13 @@ FILES = {
     "discover": "skills.safetensors",
     "scout": "checkpoint/scout.safetensors",
     "measure": "checkpoint/distance.safetensors",
+    "place": "skills.safetensors",
     "learn": "policy.safetensors",
 }
 """Where the result of each stage goes."""
-HANDED_OVER = ("explore", "discover", "learn")
+DISCOVERED = "checkpoint/discovered.safetensors"
+"""Where the skills of `discover` are kept once `place` has taken their place, for whoever learns them another way."""
+HANDED_OVER = ("explore", "discover", "place", "learn")
 """Stages whose result is finite; a distance need not be, where there is no way."""
 
 
@@ -93,7 +96,7 @@ class Session:
         """
         facts = outline(work, self.config.num_seeds)
         if name in self.finished and self.folder is not None:
-            return self.folder.load(FILES[name], facts.artifact, finite=name in HANDED_OVER)
+            return self.folder.load(file_of(name, self.folder), facts.artifact, finite=name in HANDED_OVER)
         self.report.begin(name, facts.iterations)
         start, before = self._standing(name, facts)
         began, position, compile_seconds = time.perf_counter(), start, 0.0
@@ -198,9 +201,23 @@ class Session:
         if self.folder is None:
             return
         self._log()
+        if name == "place":
+            self.folder.write(DISCOVERED, self.folder.read(file_of("discover", self.folder)))
         self.folder.save(FILES[name], artifact)
         self.folder.write_json(store.PROGRESS, self.finished)
         self.folder.remove(store.CHECKPOINT)
+
+
+def file_of(stage: str, folder: Folder) -> str:
+    """Where the result of a stage is."""
+    return DISCOVERED if stage == "discover" and folder.has(DISCOVERED) else FILES[stage]
+
+
+def unplace(folder: Folder) -> None:
+    """Put the skills of `discover` back to where they were before `place`."""
+    if folder.has(DISCOVERED):
+        folder.write(FILES["discover"], folder.read(DISCOVERED))
+        folder.remove(DISCOVERED)
 
 
 def progress_of(folder: Folder | None) -> dict[str, dict[str, float]]:

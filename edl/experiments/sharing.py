@@ -27,10 +27,16 @@ SETTINGS: dict[str, Callable[[RunConfig], Any]] = {
     "discover": lambda config: config.discoverer,
     "scout": lambda config: config.scout,
     "measure": lambda config: config.learner,
+    "place": lambda config: None,
     "learn": lambda config: config.learner if config.method == "edl" else config.baseline,
 }
 """The settings that a stage is given, as the last input of its work."""
-AFTER = {"discover": ("explore",), "measure": ("explore", "scout"), "learn": ("discover", "measure")}
+AFTER = {
+    "discover": ("explore",),
+    "measure": ("explore", "scout"),
+    "place": ("explore", "discover", "measure"),
+    "learn": ("discover", "measure", "place"),
+}
 """The stages whose results a stage is given."""
 
 

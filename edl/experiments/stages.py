@@ -1,9 +1,10 @@
 """The stages of a run as work for the driver, and the world they take place in. Nothing runs here.
 
-    explore -> discover -> (scout) -> measure -> learn
+    explore -> discover -> (scout) -> measure -> place -> learn
 
 `scout` is a short exploration for runs whose states came without experience, from an oracle or a file, when the learner
-needs some to measure distance by. `measure` turns experience into that distance, once.
+needs some to measure distance by. `measure` turns experience into that distance, once, and `place` moves the goals of
+skills that discovery, which knew no walls, put behind one.
 """
 
 import dataclasses
@@ -13,10 +14,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Float, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from edl import baselines, discover, explore, learn
-from edl.artifacts import Experience, States
+from edl.artifacts import Experience, SkillModel, States
 from edl.config import ConfigError
 from edl.envs import WORLDS, Env, Layout, layout_of, layouts
 from edl.envs.maze import maze
@@ -27,13 +28,13 @@ from edl.explore.dataset import dataset, load_dataset
 from edl.explore.region import CALLABLE, check_not_empty, inside, parse_region
 from edl.interop.minari_data import is_minari_id, load_minari
 from edl.interop.worlds import host_world, is_host_id
-from edl.learn import LearnConfig, measure
-from edl.learn.distance import Euclidean
+from edl.learn import LearnConfig, measure, place
+from edl.learn.distance import Distance, Euclidean
 from edl.program import Program, instant
 from edl.types import Key, Keys
 
-STAGES = ("explore", "discover", "scout", "measure", "learn", "evaluate")
-"""In this order: the place of a stage is part of its keys."""
+STAGES = ("explore", "discover", "scout", "measure", "learn", "evaluate", "place")
+"""The place of a stage is part of its keys: a new one goes to the end."""
 PROBES = 20_000
 """Uniform states by which a region is found to be empty before anything runs."""
 
@@ -146,6 +147,20 @@ def _measuring(experience: Experience | None, config: LearnConfig) -> Program:
     return instant(make)
 
 
+def places_goals(config: RunConfig, skills: PyTree) -> bool:
+    """Whether goals may move before they are learned: where distance is walked, and there is a goal for each skill."""
+    return config.learner.distance == "walking" and config.learner.place_goals and not skills.continuous
+
+
+def place_work(skills: PyTree, states: States, distance: PyTree) -> Work:
+    """The same skills, whose goals may have moved."""
+    return Work(_placing, (skills, states.samples, distance), (True, True, True))
+
+
+def _placing(skills: SkillModel, samples: Float[Array, "n s"], distance: Distance) -> Program:
+    return instant(lambda key: place(skills, samples, distance))
+
+
 def learn_work(config: RunConfig, world: World, skills: PyTree, distance: PyTree) -> Work:
     """Stage 3."""
     return Work(learn.learn, (world.env, skills, distance, config.learner), (False, True, True, False))
@@ -182,6 +197,8 @@ def rehearse(config: RunConfig, world: World) -> list[Work]:
     if config.learner.distance == "walking":
         scouted = states if config.scout is None else shape_of(scout_work(config, world))
         distance = shape_of(measure_work(config, scouted.experience))
+    if places_goals(config, skills):
+        skills = shape_of(place_work(skills, states, distance))
     shape_of(learn_work(config, world, skills, distance))
     return works
 

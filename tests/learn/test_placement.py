@@ -1,0 +1,104 @@
+"""Goals move to the side of a wall where they are wanted, and otherwise stay where they were discovered."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from edl.artifacts import SkillModel
+from edl.learn.distance import Euclidean
+from edl.learn.placement import place
+from edl.learn.walking import Walking, in_sight
+from edl.nets.normalise import Normaliser
+from tests.compiling import jit
+
+WIDTH = 10
+placed = jit(place)
+
+
+def walking_in(places, walks, unit):
+    """A distance with a landmark at each place, and one landmark that nobody ever reached."""
+    places = jnp.concatenate([places, jnp.full((1, places.shape[1]), 0.5)])
+    walks = jnp.full((len(places), len(places)), jnp.inf).at[:-1, :-1].set(walks)
+    known = jnp.arange(len(places)) < len(places) - 1
+    neighbours = in_sight(places, walks, 6)
+    homes = jnp.arange(len(places) - 1)
+    return Walking(unit, places, jnp.zeros_like(places), known, known & False, walks, neighbours, places[:-1], homes)
+
+
+def skills_at(codes, goals):
+    """Skills whose encoder is the identity."""
+    size, share = codes.shape[1], jnp.full(len(codes), 1.0 / len(codes))
+    return SkillModel(codes, goals, codes, share, None, None, Normaliser(jnp.zeros(size), jnp.ones(size)))
+
+
+def hall_with_a_wall(size=2, unit=1.0):
+    """Two long corridors along a thin wall, open at the left end only: skills, samples, distance.
+
+    The last code stands for the right half of the lower one, but its goal is above the wall.
+    """
+    x = jnp.repeat(jnp.arange(0.0, WIDTH, 0.5), 2)
+    y = jnp.tile(jnp.array([-0.2, 0.2]), 2 * WIDTH)
+    walks = jnp.where(y[:, None] == y, jnp.abs(x[:, None] - x), x[:, None] + x + 0.4)
+    pad = [(0, 0), (0, size - 2)]
+    codes = jnp.pad(jnp.array([[2.0, 0.2], [2.0, -0.2], [7.5, 0.5], [7.5, -0.15]]), pad) * unit
+    goals = jnp.pad(jnp.array([[2.0, 0.2], [2.0, -0.2], [7.0, 0.2], [7.5, 0.2]]), pad) * unit
+    places = jnp.pad(jnp.stack([x, y], axis=1), pad)
+    return skills_at(codes, goals), places * unit, walking_in(places, walks, jnp.full(size, unit))
+
+
+def open_room():
+    """Four goals in the middles of the quarters of a room without walls."""
+    axis = jnp.linspace(-2, 2, 12)
+    places = jnp.stack(jnp.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    walks = jnp.linalg.norm(places[:, None] - places, axis=-1)
+    corners = jnp.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.1, 0.9]])
+    return skills_at(corners, corners), places, walking_in(places, walks, jnp.ones(2))
+
+
+@pytest.mark.parametrize(("size", "unit"), [(2, 1.0), (2, 0.5), (4, 3.0)])
+def test_a_goal_behind_the_wall_moves_to_the_states_it_stands_for(size, unit):
+    skills, samples, distance = hall_with_a_wall(size, unit)
+    found = placed(skills, samples, distance)
+    x, y = np.asarray(found.goals[3, :2]) / unit
+    assert y == pytest.approx(-0.2)
+    assert 6 <= x <= 8.5
+    assert int(skills.assign(found.goals[3])) == 3
+    assert bool((samples == found.goals[3]).all(axis=1).any())
+    np.testing.assert_array_equal(found.goals[:3], skills.goals[:3])
+    np.testing.assert_array_equal(found.decoded, skills.decoded)
+
+
+def test_a_goal_that_was_placed_stays():
+    skills, samples, distance = hall_with_a_wall()
+    once = placed(skills, samples, distance)
+    np.testing.assert_array_equal(placed(once, samples, distance).goals, once.goals)
+
+
+def test_goals_stay_within_the_samples():
+    skills, samples, distance = hall_with_a_wall()
+    above = samples[samples[:, 1] > 0]  # as if --region had left the upper corridor alone
+    np.testing.assert_array_equal(placed(skills, above, distance).goals[3], skills.goals[3])
+
+
+def test_in_an_open_room_nothing_moves():
+    skills, samples, distance = open_room()
+    np.testing.assert_array_equal(placed(skills, samples, distance).goals, skills.goals)
+
+
+def test_seeds_together_are_the_same_as_alone():
+    skills, samples, distance = hall_with_a_wall()
+    right = dataclasses.replace(skills, goals=skills.goals.at[3, 1].set(-0.2))
+    both = jax.tree.map(lambda *leaves: jnp.stack(leaves), skills, right)
+    together = jit(jax.vmap(place, in_axes=(0, None, None)))(both, samples, distance)
+    for i, each in enumerate((skills, right)):
+        np.testing.assert_array_equal(together.goals[i], placed(each, samples, distance).goals)
+
+
+def test_without_walking_or_without_a_goal_per_skill_nothing_is_done():
+    skills, samples, distance = hall_with_a_wall()
+    assert place(skills, samples, Euclidean()) is skills
+    continuous = dataclasses.replace(skills, continuous=True)
+    assert place(continuous, samples, distance) is continuous
