@@ -13,7 +13,7 @@ export UV_COMPILE_BYTECODE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint bench docs browser lock clean
+.PHONY: help install demo test test-slow lint bench reproduce docs browser lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ lint: install ## Style, types, and the direction of imports
 
 bench: install ## Measure speed, beside other libraries where they are installed
 	$(BIN)/edl bench
+
+reproduce: install ## Make every figure of the paper anew, with numbers and verdicts (an hour and more on two cores)
+	$(BIN)/edl reproduce all
 
 docs: install ## Write the reference of the Python interface to build/docs
 	$(BIN)/pdoc --output-directory build/docs edl

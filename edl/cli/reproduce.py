@@ -13,9 +13,11 @@ from rich.table import Table
 
 from edl import compile_cache
 from edl.cli import progress
+from edl.config import ConfigError
 from edl.experiments.paper import FIGURES
 from edl.experiments.paper.recipes import Grid
 from edl.experiments.paper.reproduce import INDEX, expand, reproduce
+from edl.experiments.paper.workers import share_device, suitable
 from edl.experiments.session import Report
 
 ABOUT = "The figures of the paper, from scratch.\n\n" + "\n\n".join(
@@ -37,6 +39,8 @@ class Options:
     """Our settings, or the paper's recipe to the letter."""
     out: Annotated[str, tyro.conf.arg(metavar="DIR")] = "docs/results"
     """The folder for pictures, numbers and the index page; runs go to runs/ in it. What is there is not made again."""
+    jobs: int = 0
+    """Runs made at a time, each in a process of its own; 0: one on a CPU, as many as the cores allow on a GPU."""
     redraw: bool = False
     """Measure and draw finished figures again, from the runs that are there."""
 
@@ -66,11 +70,16 @@ def main(words: list[str]) -> int:
 
     options = tyro.cli(Options, args=words, prog="edl reproduce", description=ABOUT)
     expand(options.names)
+    if options.jobs < 0:
+        raise ConfigError(f"--jobs {options.jobs}: a number of runs is wanted, or 0 for as many as suit the machine.")
+    if options.jobs != 1:
+        share_device()
     compile_cache.enable()
     screen = console()
     grid = Grid(options.preset, options.num_seeds, options.seed)
     try:
-        records = reproduce(options.names, options.out, grid, redraw=options.redraw, watch=Screen(screen))
+        jobs = options.jobs or suitable()
+        records = reproduce(options.names, options.out, grid, redraw=options.redraw, jobs=jobs, watch=Screen(screen))
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt(f"Continue with: edl reproduce {shlex.join(words)}") from stop
     screen.print(verdicts(records))

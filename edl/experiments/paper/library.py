@@ -22,6 +22,7 @@ from edl.envs.layouts import Layout
 from edl.envs.rollout import Episode
 from edl.experiments import drive, run, stages, store
 from edl.experiments.paper.recipes import Recipe
+from edl.experiments.paper.workers import Workers
 from edl.experiments.result import Run, load
 from edl.experiments.session import FILES, Quiet, Report, progress_of
 
@@ -54,13 +55,24 @@ class Unwatched:
 
 
 class Library:
-    """Runs in the folder ``path``. Those to come are known, so that the next is compiled while one is running."""
+    """Runs in the folder ``path``. Those to come are known, so that the next is compiled while one is running.
 
-    def __init__(self, path: Path, recipes: Sequence[Recipe], watch: Watch):
+    With several ``jobs``, so many are made at a time, each in a process of its own.
+    """
+
+    def __init__(self, path: Path, recipes: Sequence[Recipe], watch: Watch, jobs: int = 1):
         self.path, self.watch = path, watch
         self.recipes = list({each.key: each for recipe in recipes for each in _with_source(recipe)}.values())
+        self.numbers = {each.key: number for number, each in enumerate(self.recipes, 1)}
         self.runs: dict[str, Run] = {}
         self.prepared: set[str] = set()
+        missing = [each for each in self.recipes if not self.finished(each)]
+        self.workers = Workers(jobs, make_alone, path, missing, self._tell) if jobs > 1 and missing else None
+
+    def close(self) -> None:
+        """Have no more runs made."""
+        if self.workers is not None:
+            self.workers.close()
 
     def place(self, recipe: Recipe) -> Path:
         """The folder of a run."""
@@ -74,23 +86,28 @@ class Library:
     def fetch(self, recipe: Recipe) -> Run:
         """A run: from memory, from its folder, or made now."""
         if recipe.key not in self.runs:
+            if self.workers is not None and not self.finished(recipe):
+                self.workers.wait(recipe)
             self.runs[recipe.key] = _light(load(self.place(recipe)) if self.finished(recipe) else self._make(recipe))
         return self.runs[recipe.key]
 
     def _make(self, recipe: Recipe) -> Run:
         source = None if recipe.source is None else self.fetch(recipe.source)
-        place, keys = self.place(recipe), [each.key for each in self.recipes]
-        number = keys.index(recipe.key) + 1
+        place, number = self.place(recipe), self.numbers[recipe.key]
         began = time.perf_counter()
         self._prepare_after(number)
-        with self.watch.working(f"run {number} of {len(keys)}: {recipe.title}") as report:
+        with self.watch.working(f"run {number} of {len(self.numbers)}: {recipe.title}") as report:
             begun = (place / store.CONFIG).is_file()
             if source is None:
                 made = run.execute(recipe.config, out=place, resume=begun, report=report)
             else:
                 made = transplant(source, recipe, place, report)
-        self.watch.say(f"run {number} of {len(keys)} took {time.perf_counter() - began:.0f} s")
+        self._tell(recipe, time.perf_counter() - began)
         return made
+
+    def _tell(self, recipe: Recipe, seconds: float) -> None:
+        number = f"run {self.numbers[recipe.key]} of {len(self.numbers)}"
+        self.watch.say(f"{number} took {seconds:.0f} s: {recipe.title}")
 
     def _prepare_after(self, number: int) -> None:
         """Begin to compile the next runs that are not done yet, while this one works: as many as cores allow."""
@@ -100,6 +117,11 @@ class Library:
             if recipe.key not in self.prepared:
                 self.prepared.add(recipe.key)
                 threading.Thread(target=_prepare, args=(recipe,), daemon=True).start()
+
+
+def make_alone(path: Path, recipe: Recipe) -> None:
+    """Make one run, whose source is there, in a process that does nothing else."""
+    Library(path, [recipe], Unwatched()).fetch(recipe)
 
 
 def _prepare(recipe: Recipe) -> None:

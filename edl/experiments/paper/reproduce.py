@@ -5,6 +5,7 @@ written last and says that the rest is there; ``index.html``; and the runs, unde
 config. What is finished is not made again.
 """
 
+import contextlib
 import hashlib
 import json
 import time
@@ -29,11 +30,17 @@ DPI = 110
 
 
 def reproduce(
-    names: Sequence[str], out: str | Path, grid: Grid = Grid(), *, redraw: bool = False, watch: Watch | None = None
+    names: Sequence[str],
+    out: str | Path,
+    grid: Grid = Grid(),
+    *,
+    redraw: bool = False,
+    jobs: int = 1,
+    watch: Watch | None = None,
 ) -> list[dict[str, Any]]:
     """Make the named figures (``all`` for every one) in the folder ``out``; what each has come to, as its JSON says.
 
-    ``redraw`` makes them again from the runs that are there.
+    ``redraw`` makes them again from the runs that are there; ``jobs`` runs are made at a time.
     """
     watch = watch or Unwatched()
     chosen = expand(names)
@@ -48,15 +55,16 @@ def reproduce(
         ) from error
     pending = [name for name in chosen if redraw or not is_finished(folder, name, recipes[name])]
     with store.locked(folder):
-        library = Library(folder.path / RUNS, [each for name in pending for each in recipes[name].values()], watch)
-        for number, name in enumerate(chosen, 1):
-            head = f"[{number}/{len(chosen)}] {name}: {FIGURES[name].title}"
-            if name not in pending:
-                watch.say(f"{head}: done before")
-                continue
-            watch.say(head)
-            publish(folder, name, recipes[name], library, grid)
-            write_index(folder)
+        wanted = [each for name in pending for each in recipes[name].values()]
+        with contextlib.closing(Library(folder.path / RUNS, wanted, watch, jobs)) as library:
+            for number, name in enumerate(chosen, 1):
+                head = f"[{number}/{len(chosen)}] {name}: {FIGURES[name].title}"
+                if name not in pending:
+                    watch.say(f"{head}: done before")
+                    continue
+                watch.say(head)
+                publish(folder, name, recipes[name], library, grid)
+                write_index(folder)
         write_index(folder)
     return [folder.read_json(f"{name}.json") for name in chosen]
 
