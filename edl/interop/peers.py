@@ -1,7 +1,8 @@
 """Other libraries' PPO on our maze, with the networks, batch and epochs of our recipe: who `edl bench` races against.
 
-Stable-Baselines3 and SBX get the maze through Gymnasium as a batch that steps in one compiled call, which is kinder to
-them than one environment at a time; rejax gets the maze itself.
+Stable-Baselines3 is raced as its users run it, with its own vector of environments made by ``gymnasium.make``, and once
+more, as SBX is, with the maze as a batch that steps in one compiled call, which is kinder to it. Rejax gets the maze
+itself.
 """
 
 from collections.abc import Callable
@@ -15,13 +16,24 @@ BATCH = NUM_ENVS * NUM_STEPS
 
 
 def sb3(iterations: int) -> Callable[[], None]:
-    """Stable-Baselines3, on one thread: networks as small as these only wait for each other on several."""
+    """Stable-Baselines3 as its users run it."""
+    from stable_baselines3.common.env_util import make_vec_env
+
+    return _sb3(iterations, make_vec_env(ENV_ID, NUM_ENVS))
+
+
+def sb3_batched(iterations: int) -> Callable[[], None]:
+    """Stable-Baselines3 with a maze that steps 100 episodes in one compiled call."""
+    return _sb3(iterations, _vec_env())
+
+
+def _sb3(iterations: int, env: Any) -> Callable[[], None]:
+    """On one thread: networks as small as these only wait for each other on several."""
     import torch
     from stable_baselines3 import PPO
 
     torch.set_num_threads(1)
-
-    return _baseline(PPO, iterations, {"activation_fn": torch.nn.ReLU}, device="cpu")
+    return _baseline(PPO, iterations, env, {"activation_fn": torch.nn.ReLU}, device="cpu")
 
 
 def sbx(iterations: int) -> Callable[[], None]:
@@ -29,13 +41,13 @@ def sbx(iterations: int) -> Callable[[], None]:
     from flax import linen
     from sbx import PPO
 
-    return _baseline(PPO, iterations, {"activation_fn": linen.relu})
+    return _baseline(PPO, iterations, _vec_env(), {"activation_fn": linen.relu})
 
 
-def _baseline(algorithm: Any, iterations: int, policy: dict[str, Any], **settings: Any) -> Callable[[], None]:
+def _baseline(algorithm: Any, iterations: int, env: Any, policy: dict[str, Any], **settings: Any) -> Callable[[], None]:
     model = algorithm(
         "MlpPolicy",
-        _vec_env(),
+        env,
         n_steps=NUM_STEPS,
         batch_size=BATCH // MINIBATCHES,
         n_epochs=EPOCHS,
@@ -133,4 +145,9 @@ def rejax(iterations: int) -> Callable[[], Any]:
     return lambda: train(jax.random.key(0))
 
 
-PEERS: dict[str, Callable[[int], Callable[[], Any]]] = {"SB3 PPO": sb3, "SBX PPO": sbx, "rejax PPO": rejax}
+PEERS: dict[str, Callable[[int], Callable[[], Any]]] = {
+    "SB3 PPO": sb3,
+    "SB3 PPO, batched maze": sb3_batched,
+    "SBX PPO, batched maze": sbx,
+    "rejax PPO": rejax,
+}

@@ -21,7 +21,12 @@ PARTS = {
     "peers": "other libraries' PPO beside ours",
     "quality": "seconds from process start to goal_success, cold and warm",
 }
-MODULES = {"SB3 PPO": "stable_baselines3", "SBX PPO": "sbx", "rejax PPO": "rejax"}
+MODULES = {"SB3": "stable_baselines3", "SBX": "sbx", "rejax": "rejax"}
+"""What a peer, by the first word of its name, is installed as."""
+
+
+LONG = 100
+"""Iterations of one run in a piece that lasts half a second on a large GPU."""
 
 
 class Found(NamedTuple):
@@ -67,13 +72,16 @@ def _makers(chosen: Sequence[str], quick: bool, notes: list[str]) -> list[Callab
         makers.append(lambda: [ours.peak()])
         widths = (ours.CPU_WIDTHS if cpu else ours.WIDTHS) if "train" in chosen else (1,)
         widths = widths[: 1 if quick else None]
-        makers += [lambda width=width: [ours.training(width, iterations)] for width in widths]
+        for width in widths:
+            # A call should last about as long as a piece of a run does, or what it costs to begin one is measured.
+            turns = iterations if cpu else max(iterations, LONG // width)
+            makers.append(lambda width=width, turns=turns: [ours.training(width, turns)])
         if "train" in chosen and len(widths) < len(ours.WIDTHS):
             notes.append(f"training: {', '.join(map(str, widths))} at once, of {', '.join(map(str, ours.WIDTHS))}")
     if "updates" in chosen:
         makers.append(lambda: list(ours.updates()))
     for name, make in peers.PEERS.items() if "peers" in chosen else ():
-        if importlib.util.find_spec(MODULES[name]) is None:
+        if importlib.util.find_spec(MODULES[name.split()[0]]) is None:
             notes.append(f"{name}: not installed. `pip install edl[bench]` brings it.")
             continue
         makers.append(lambda name=name, make=make: [_peer(name, make, iterations)])

@@ -1,5 +1,6 @@
 """Our contestants: worlds, training at the paper's recipe, VQ-VAE and SAC updates, and the peak of the machine."""
 
+import dataclasses
 import functools
 import time
 from collections.abc import Callable, Iterator
@@ -43,6 +44,9 @@ def recipe(iterations: int) -> Program:
     env = maze(WORLD)
     states = States(jax.jit(lambda key: env.sample_states(key, 4096))(jax.random.key(1)))
     skills, _ = jax.jit(lambda key: execute(kmeans(states, KMeansConfig()), key))(jax.random.key(2))
+    # Codes as long as those of the paper's VQ-VAE: for speed it matters how long they are, not what they mean.
+    codes = jax.random.normal(jax.random.key(3), (skills.num_skills, VQVAEConfig().code_size))
+    skills = dataclasses.replace(skills, codes=codes)
     config = paper(ppo=ppo_module.paper(iterations=iterations, gamma=1.0, bootstrap=False))
     return learn(env, skills, Euclidean(), config)
 
@@ -73,7 +77,7 @@ def flop_per_step(program: Program, epochs: int = 4) -> float:
     agent = jax.eval_shape(program.init, jax.random.key(0)).inner.agent.params
     sizes = [[2 * weight.shape[0] * weight.shape[1] for weight in net.weights] for net in (agent.actor, agent.critic)]
     once, inputs = sum(map(sum, sizes)), sum(each[0] for each in sizes)
-    return once + epochs * (3 * once - inputs)
+    return float(once + epochs * (3 * once - inputs))
 
 
 def updates() -> Iterator[Contestant]:
