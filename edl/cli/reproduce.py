@@ -40,7 +40,7 @@ class Options:
     out: Annotated[str, tyro.conf.arg(metavar="DIR")] = "docs/results"
     """The folder for pictures, numbers and the index page; runs go to runs/ in it. What is there is not made again."""
     jobs: int = 0
-    """Runs made at a time, each in a process of its own; 0: one on a CPU, as many as the cores allow on a GPU."""
+    """Runs made at a time, each in a process of its own; 0 for as many as the cores allow."""
     redraw: bool = False
     """Measure and draw finished figures again, from the runs that are there."""
 

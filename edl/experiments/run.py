@@ -220,14 +220,19 @@ def provenance(command: Sequence[str] | None = None) -> dict[str, Any]:
     return {
         "edl": edl.__version__,
         "commit": commit(),
-        "command": shlex.join(sys.argv if command is None else command),
+        "command": shlex.join([_program(sys.argv[0]), *sys.argv[1:]] if command is None else command),
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "device": f"{len(devices)} x {devices[0].device_kind}",
         "backend": jax.default_backend(),
         "python": platform.python_version(),
-        "platform": platform.platform(),
+        "platform": f"{platform.system()} {platform.machine()}",
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
+
+
+def _program(path: str) -> str:
+    """What a user types: the same wherever it is installed, and however it was called."""
+    return "edl" if Path(path).name in ("edl", "__main__.py") else Path(path).name
 
 
 def commit() -> str | None:

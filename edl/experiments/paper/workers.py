@@ -1,15 +1,19 @@
 """Runs in processes of their own, several at a time.
 
 One run of a few seeds does not fill a large device, and most of its time goes into compiling and drawing, which is work
-for a processor: a machine with many cores makes many runs in the time of the longest.
+for a processor: a machine with many cores makes many runs in the time of the longest. Where the processor does all the
+work, products as small as these gain little from a second core: two runs on a core each get further than one on both.
 """
 
+import contextlib
 import multiprocessing
 import os
+import queue
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -21,8 +25,16 @@ CORES = 1.3
 
 
 def suitable() -> int:
-    """How many runs at a time suit this machine: one, where the processor does all the work."""
-    return 1 if jax.default_backend() == "cpu" else max(1, int((os.cpu_count() or 1) / CORES))
+    """How many runs at a time suit this machine: one on every core, or somewhat fewer if they share a device."""
+    cores = len(_cores())
+    return cores if jax.default_backend() == "cpu" else max(1, int(cores / CORES))
+
+
+def _cores() -> list[int]:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
 
 
 def share_device() -> None:
@@ -45,7 +57,12 @@ class Workers:
         tell: Callable[[Recipe, float], None],
     ):
         share_device()
-        self.pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=compile_cache.enable)
+        processes = multiprocessing.get_context("spawn")
+        cores = processes.Queue()
+        if jax.default_backend() == "cpu":
+            for number in range(jobs):
+                cores.put(_cores()[number % len(_cores())])
+        self.pool = ProcessPoolExecutor(jobs, processes, initializer=_begin, initargs=(cores,))
         self.make, self.path, self.tell = make, path, tell
         self.done: dict[str, Future[float]] = {}
         wanted = {each.key for each in recipes}
@@ -93,6 +110,15 @@ class Workers:
 
         source.add_done_callback(begin)
         return promise
+
+
+def _begin(cores: Any) -> None:
+    """A process begins: on a core of its own, if there is one, so that JAX does not make threads for all of them."""
+    with contextlib.suppress(queue.Empty, OSError):
+        core = cores.get(timeout=1)
+        if hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, {core})
+    compile_cache.enable()
 
 
 def _timed(make: Callable[[Path, Recipe], None], path: Path, recipe: Recipe) -> float:

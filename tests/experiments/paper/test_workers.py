@@ -19,7 +19,7 @@ def make(path, recipe):
     if recipe.title == "bad":
         raise ConfigError("this one cannot be made")
     time.sleep(0.2)
-    (path / recipe.title).write_text(str(os.getpid()))
+    (path / recipe.title).write_text(f"{os.getpid()} {len(os.sched_getaffinity(0))}")
 
 
 def recipes():
@@ -35,7 +35,9 @@ def test_every_run_is_made_elsewhere_and_after_its_source(tmp_path):
     workers = Workers(2, make, tmp_path, [heir, first, second, bad, lost], lambda recipe, _: told.append(recipe.title))
     for recipe in (heir, first, second):
         workers.wait(recipe)
-        assert int((tmp_path / recipe.title).read_text()) != os.getpid()
+        process, cores = map(int, (tmp_path / recipe.title).read_text().split())
+        assert process != os.getpid()
+        assert cores == 1
     for recipe in (bad, lost):
         with pytest.raises(ConfigError, match="this one cannot be made"):
             workers.wait(recipe)
