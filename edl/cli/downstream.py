@@ -76,7 +76,11 @@ def _draw(first: Run, results: dict[str, Any]) -> None:
 
 
 def _labelled(results: dict[str, Any]) -> dict[str, Any]:
-    return {f"{Path(path).name}: {result['method']} skills": result for path, result in results.items()}
+    return {_label(Path(path).name, result["method"]): result for path, result in results.items()}
+
+
+def _label(folder: str, method: str) -> str:
+    return f"{method} skills" if folder == method else f"{folder}: {method} skills"
 
 
 def _show(screen: Console, results: dict[str, Any]) -> None:

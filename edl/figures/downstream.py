@@ -10,10 +10,13 @@ from edl.figures.curves import percent_axis, steps_axis
 from edl.figures.palette import palette
 from edl.figures.style import MUTED, SIDE, plot_figure, write_title
 
+LEGEND = 1.9
+"""Inches for the names at the right: curves begin at the bottom and end at the top, so inside there is no room."""
+
 
 def downstream_figure(results: Mapping[str, Mapping[str, Any]], title: str = "Sparse goals") -> Figure:
     """One curve for the controller of each named result, and one for the flat learner, with the range over seeds."""
-    figure, (axes,) = plot_figure(1.4 * SIDE, 3.4, right=0.3)
+    figure, (axes,) = plot_figure(1.4 * SIDE, 3.4, right=LEGEND)
     first = next(iter(results.values()))
     curves = {name: result["controller"]["curve"] for name, result in results.items()}
     curves["without skills"] = first["flat"]["curve"]
@@ -23,10 +26,16 @@ def downstream_figure(results: Mapping[str, Mapping[str, Any]], title: str = "Sp
         if len(values) > 1:
             low, high = np.percentile(values, [5, 95], axis=0)
             axes.fill_between(steps, low, high, color=colour, alpha=0.18, linewidth=0)
-    axes.axhline(first["zero_shot"]["success"], color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)), label="zero-shot")
+    axes.axhline(
+        first["zero_shot"]["success"],
+        color=MUTED,
+        linewidth=1.0,
+        linestyle=(0, (4, 3)),
+        label=f"zero-shot, {next(iter(results))}",
+    )
     axes.set(ylim=(0, 1.02), xlim=(0, None), ylabel="episodes that reach the goal")
     percent_axis(axes)
     steps_axis(axes)
-    axes.legend(fontsize=8, frameon=False, loc="upper left")
+    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     write_title(axes, title, f"{len(first['goals'])} goals")
     return figure

@@ -73,7 +73,7 @@ def _panel(
     axes.spines[:].set_visible(False)
     for (i, j), score in np.ndenumerate(scores):
         ink = "white" if depth[i, j] > 0.55 else INK
-        axes.text(j, i, f"{score:.3g}", ha="center", va="center", fontsize=8, color=ink)
+        axes.text(j, i, f"{score:#.3g}", ha="center", va="center", fontsize=8, color=ink)
     if best is not None:
         style = {"fill": False, "edgecolor": ALARM, "linewidth": 2.0, "clip_on": False}
         axes.add_patch(Rectangle((best[1] - 0.5, best[0] - 0.5), 1, 1, **style))

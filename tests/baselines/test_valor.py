@@ -59,6 +59,7 @@ def test_the_curriculum_ends():
     assert curriculum(jnp.int32(10), jnp.float32(1.0), jnp.float32(0.86), 10) == 10
 
 
+@pytest.mark.slow
 def test_the_objective_rises_and_contexts_are_added():
     config = VALORConfig(num_skills=4, segments=3, hidden_size=16, learning_rate=5e-3)
     _, metrics = learn(valor, config)

@@ -26,7 +26,7 @@ POLICY = SkillPolicy(
 )
 GOALS = jnp.array([[4.0, 4.0], [4.0, 0.0]])
 RADIUS = jnp.full(2, 0.5)
-SMALL = ControlConfig(env_steps=2400, hold=HOLD, rollouts=20, epochs=4, minibatches=2, hidden=(16,), learning_rate=0.02)
+SMALL = ControlConfig(env_steps=4800, hold=HOLD, rollouts=20, epochs=4, minibatches=2, hidden=(16,), learning_rate=0.02)
 
 
 def test_a_goal_ends_the_episode():

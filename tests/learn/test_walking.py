@@ -1,5 +1,7 @@
 """Walking distance comes from moves alone, and never takes a way through a wall."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -46,8 +48,17 @@ def experience_in(layout, episodes=800, persistence=0.8):
         _, (path, actions) = jax.lax.scan(step, (first, jnp.zeros(2)), jax.random.split(key, 50))
         return jnp.concatenate([first.position[None], path]), actions
 
-    paths, actions = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), episodes))
+    paths, actions = jit(jax.vmap(one))(jax.random.split(jax.random.key(1), episodes))
     return Experience(paths, actions, jnp.full(episodes, 50))
+
+
+@functools.cache
+def in_two_rooms():
+    """Experience in two rooms, which several tests share."""
+    return experience_in(layouts.parse(TWO_ROOMS, "two_rooms"))
+
+
+along = jit(lambda walking, path, goal: walking.along(path, goal))
 
 
 @pytest.fixture(scope="module")
@@ -98,27 +109,24 @@ def test_an_episode_is_followed_on_the_right_side_of_every_wall(build):
 
 
 def test_aiming_at_goals_changes_nothing_but_what_is_remembered(build):
-    layout = layouts.parse(TWO_ROOMS, "two_rooms")
-    experience = experience_in(layout)
+    experience = in_two_rooms()
     walking = build(jax.random.key(0), experience, CONFIG)
     goals = experience.paths[:4, 30]
-    aimed = walking.aim(goals)
+    aimed = jit(lambda walking, goals: walking.aim(goals))(walking, goals)
     assert aimed.states.shape == (4, 2)
     for goal in goals:
         np.testing.assert_allclose(
-            aimed.along(experience.paths[9], goal), walking.along(experience.paths[9], goal), rtol=1e-5
+            along(aimed, experience.paths[9], goal), along(walking, experience.paths[9], goal), rtol=1e-5
         )
 
 
 def test_a_state_at_a_wall_is_on_the_side_it_came_from(build):
-    layout = layouts.parse(TWO_ROOMS, "two_rooms")
-    walking = build(jax.random.key(0), experience_in(layout), CONFIG)
+    walking = build(jax.random.key(0), in_two_rooms(), CONFIG)
     wall = 1.5
     towards_the_wall = jnp.stack([jnp.linspace(0.0, wall - 0.005, 8), jnp.zeros(8)], axis=1)
     behind_it = jnp.array([wall + 0.3, 0.0])
-    left = walking.along(towards_the_wall, behind_it)
-    assert left[-1] > 3.0
-    assert walking.along(towards_the_wall, jnp.array([1.2, 0.0]))[-1] < 0.5
+    assert along(walking, towards_the_wall, behind_it)[-1] > 3.0
+    assert along(walking, towards_the_wall, jnp.array([1.2, 0.0]))[-1] < 0.5
 
 
 def test_crossings_by_hand():
@@ -143,6 +151,7 @@ def test_spread_out_takes_the_farthest_and_leaves_out_what_is_unfit():
     assert gaps.tolist()[1:] == [2.0, 1.0, 0.25]
 
 
+@pytest.mark.slow
 def test_three_dimensions_have_no_way_through_a_wall(build):
     """A box in two halves; the wall x = 0 ends at y = 0."""
 
@@ -170,6 +179,7 @@ def test_three_dimensions_have_no_way_through_a_wall(build):
     assert walks[np.ix_(low_left, low_right)].min() > 2.0
 
 
+@pytest.mark.slow
 def test_seeds_can_be_vmapped():
     experience = experience_in(layouts.load("corridor_left"), episodes=100)
     two = jax.tree.map(lambda x: jnp.stack([x, x]), experience)

@@ -27,7 +27,8 @@ EPISODES = 4096
 WIDTHS = (1, 8, 64, 256, 1024)
 """Runs in one program."""
 CPU_WIDTHS = (1, 8)
-MATMUL = 2048
+MATMUL, LARGE_MATMUL = 2048, 8192
+"""Sizes of matrices whose product takes a CPU, and a GPU, to its peak."""
 
 
 def worlds() -> Contestant:
@@ -39,32 +40,32 @@ def worlds() -> Contestant:
 
 
 @functools.cache
-def recipe(iterations: int) -> Program:
+def recipe(iterations: int, skills: int = 10, rollouts: int = 50, width: int = 128) -> Program:
     """Stage 3 at the paper's recipe: 2 x 50 rollouts of 50 steps, 4 epochs x 10 minibatches, two 2 x 128 networks."""
     env = maze(WORLD)
     states = States(jax.jit(lambda key: env.sample_states(key, 4096))(jax.random.key(1)))
-    skills, _ = jax.jit(lambda key: execute(kmeans(states, KMeansConfig()), key))(jax.random.key(2))
+    found = jax.jit(lambda key: execute(kmeans(states, KMeansConfig(num_skills=skills)), key)[0])(jax.random.key(2))
     # Codes as long as those of the paper's VQ-VAE: for speed it matters how long they are, not what they mean.
-    codes = jax.random.normal(jax.random.key(3), (skills.num_skills, VQVAEConfig().code_size))
-    skills = dataclasses.replace(skills, codes=codes)
-    config = paper(ppo=ppo_module.paper(iterations=iterations, gamma=1.0, bootstrap=False))
-    return learn(env, skills, Euclidean(), config)
+    codes = jax.random.normal(jax.random.key(3), (skills, VQVAEConfig().code_size))
+    ppo = ppo_module.paper(iterations=iterations, rollouts=rollouts, hidden=(width, width), gamma=1.0, bootstrap=False)
+    return learn(env, dataclasses.replace(found, codes=codes), Euclidean(), paper(ppo=ppo))
 
 
-def training(width: int, iterations: int) -> Contestant:
-    """Training steps, environment and descent together, of some runs in one program."""
-    program = recipe(iterations)
-    keys = jax.random.split(jax.random.key(3), width)
+def training(runs: int, iterations: int, **changes: int) -> Contestant:
+    """Training steps, environment and descent together, of some runs in one program; ``changes`` are of the recipe."""
+    program = recipe(iterations, **changes)
+    keys = jax.random.split(jax.random.key(3), runs)
 
     def run(state: Any, keys: Any) -> Any:
         return jax.lax.scan(program.step, state, keys)[0]
 
-    one = width == 1
+    one = runs == 1
     first, rest = keys_of(keys[0], iterations) if one else jax.vmap(lambda key: keys_of(key, iterations))(keys)
     state = jax.jit(program.init if one else jax.vmap(program.init))(first)
     go = _Compiled(run if one else jax.vmap(run), state, rest)
-    steps = width * iterations * program.env_steps
-    name = f"training, {width} run{'s' if width > 1 else ''}"
+    steps = runs * iterations * program.env_steps
+    words = [f"{runs} run{'s' if runs > 1 else ''}", *(f"{name} {value}" for name, value in changes.items())]
+    name = f"training, {', '.join(words)}"
     return Contestant(name, "env steps/s", steps, go, flop_per_step(program) * steps, go.memory, go.seconds)
 
 
@@ -97,11 +98,12 @@ def _program(name: str, program: Program, iterations: int, per_iteration: int) -
 
 
 def peak(times: int = 4) -> Contestant:
-    """Products of square matrices: what this device can do at most, in full float32."""
-    a = jnp.asarray(np.random.default_rng(0).normal(size=(MATMUL, MATMUL)), jnp.float32)
-    product = jax.jit(lambda a: jax.lax.fori_loop(0, times, lambda _, x: x @ a / MATMUL, a))
-    flop = 2.0 * MATMUL**3 * times
-    return Contestant(f"matmul {MATMUL}, float32", "FLOP/s", flop, lambda: product(a), flop)
+    """Products of square matrices: what this device can do at most, at JAX's default precision, in which we train."""
+    size = MATMUL if jax.default_backend() == "cpu" else LARGE_MATMUL
+    a = jnp.asarray(np.random.default_rng(0).normal(size=(size, size)), jnp.float32)
+    product = jax.jit(lambda a: jax.lax.fori_loop(0, times, lambda _, x: x @ a / size, a))
+    flop = 2.0 * size**3 * times
+    return Contestant(f"matmul {size}", "FLOP/s", flop, lambda: product(a), flop)
 
 
 class _Compiled:

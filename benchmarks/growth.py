@@ -1,0 +1,40 @@
+"""How training speed grows with rollouts, skills and the width of networks, one at a time, from the paper's recipe.
+
+python benchmarks/growth.py [--out growth.json]
+"""
+
+import argparse
+import json
+
+import jax
+
+from edl import compile_cache, threefry
+from edl.experiments.bench import ours
+from edl.experiments.bench.timing import Row, race, warm_up
+
+CHANGES = ({}, {"rollouts": 200}, {"rollouts": 800}, {"skills": 100}, {"width": 256}, {"width": 512})
+
+
+def measure(iterations: int, rounds: int) -> list[Row]:
+    """One run with each change, taking turns."""
+    return race([warm_up(ours.training(1, iterations, **change)) for change in CHANGES], rounds)
+
+
+def main() -> None:
+    """Measure, print, and write JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", help="where to write the figures")
+    out = parser.parse_args().out
+    compile_cache.enable()
+    threefry.unroll()
+    cpu = jax.default_backend() == "cpu"
+    rows = measure(*((2, 3) if cpu else (30, 5)))
+    for row in rows:
+        print(f"{row.name:<32} {row.rate:>14,.0f} steps/s  {(row.flops or 0) / 1e9:>10,.0f} GFLOP/s")
+    if out:
+        with open(out, "w") as file:
+            json.dump({"device": jax.devices()[0].device_kind, "rows": [row._asdict() for row in rows]}, file, indent=2)
+
+
+if __name__ == "__main__":
+    main()
