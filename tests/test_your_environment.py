@@ -55,7 +55,9 @@ def started(words: list[str], folder: Path) -> str:
     return done.stdout
 
 
-def compile_quickly(function: Callable, static: tuple, donate: int | None, tree: Any, shapes: tuple) -> Callable:
+def compile_quickly(
+    function: Callable, static: tuple, donate: int | None, quick: bool, tree: Any, shapes: tuple
+) -> Callable:
     return jit(functools.partial(function, *static)).lower(*compiled.from_signature(tree, shapes)).compile()
 
 

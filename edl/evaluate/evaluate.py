@@ -201,8 +201,12 @@ def random_baseline(
 @functools.cache
 def quick_jit(function: Callable, *static: str) -> Callable:
     """Compile for a fast compilation: evaluation runs for less time than the compiler's optimisations take."""
-    options = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None
-    return jax.jit(function, static_argnames=static, compiler_options=options)
+    return jax.jit(function, static_argnames=static, compiler_options=quick_options())
+
+
+def quick_options() -> dict[str, int] | None:
+    """What makes a compilation fast."""
+    return {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None
 
 
 def census_of_rollouts(cells: Grid, episodes: Episode) -> Int[np.ndarray, "k n c"]:

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from edl import evaluate
-from edl.artifacts import SkillModel, States
+from edl.artifacts import SkillModel, SkillPolicy, States
 from edl.config import ConfigError
 from edl.envs.base import Box, Env
 from edl.envs.host import check_hosts
@@ -17,11 +17,14 @@ from edl.envs.rollout import Episode
 from edl.evaluate import Yardstick
 from edl.evaluate.coverage import coverage_curve
 from edl.evaluate.discriminability import Judgement, judge
-from edl.evaluate.evaluate import NUM_TARGETS, UniformPolicy, bounds_of, census_of_rollouts, quick_jit
+from edl.evaluate.evaluate import NUM_TARGETS, UniformPolicy, bounds_of, census_of_rollouts, play_skills
 from edl.evaluate.proof import proof, summed_up
 from edl.experiments import stages, store
+from edl.experiments.compiled import as_arrays, executable
 from edl.experiments.result import Run
+from edl.experiments.settings import RunConfig
 from edl.experiments.store import Folder
+from edl.types import Keys
 
 DIMENSIONS = 2
 """In a world that is not a maze, coverage is over the first dimensions of its features."""
@@ -84,11 +87,17 @@ def _played(run: Run) -> tuple[Episode, Episode]:
     assert run.policy is not None
     keys = stages.keys(run.config, "evaluate")
     goals = run.policy.goals if run.skills is None else run.skills.goals
-    play = jax.vmap(evaluate.rollouts, in_axes=(0, None, 0, 0, None if goals is None else 0))
-    episodes = play(keys, run.env, run.policy, run.policy.codes, goals)
-    random = at_random(run.env, len(run.policy.codes[0]), None if goals is None else goals[0])
+    inputs = as_arrays((keys, run.env, run.policy, goals))
+    episodes = executable(play_seeds, (), *inputs, quick=True)(*inputs)
+    random = at_random(run.env, run.policy.codes.shape[1], None if goals is None else goals[0])
     check_hosts(run.env)
     return episodes, random
+
+
+def play_seeds(keys: Keys, env: Env, policy: SkillPolicy, goals: Float[Array, "seeds k s"] | None) -> Episode:
+    """Rollouts of every seed's skills."""
+    play = jax.vmap(play_skills, in_axes=(0, None, 0, 0, None if goals is None else 0))
+    return play(keys, env, policy, policy.codes, goals)
 
 
 def _visited(*episodes: Episode | None) -> Float[np.ndarray, "n s"]:
@@ -103,11 +112,17 @@ def _judged(run: Run, episodes: Episode, yardstick: Yardstick) -> tuple[Judgemen
     Those are picked by the skills' own q(z|s), or by the stranger's where a method hands over none.
     """
     targets = jnp.asarray(yardstick.targets, jnp.float32)
-    keys = jax.vmap(lambda key: jax.random.fold_in(key, 1))(stages.keys(run.config, "evaluate"))
-    found = jax.vmap(quick_jit(judge), in_axes=(0, 0, None))(keys, episodes, targets)
+    inputs = as_arrays((stages.keys(run.config, "evaluate"), episodes, targets))
+    found = executable(judge_seeds, (), *inputs, quick=True)(*inputs)
     if run.skills is None:
         return found, np.asarray(found.picks)
     return found, np.asarray(jax.jit(jax.vmap(_assign, in_axes=(0, None)))(run.skills, targets))
+
+
+def judge_seeds(keys: Keys, episodes: Episode, targets: Float[Array, "m s"]) -> Judgement:
+    """A stranger's judgement of every seed's skills."""
+    keys = jax.vmap(lambda key: jax.random.fold_in(key, 1))(keys)
+    return jax.vmap(judge, in_axes=(0, 0, None))(keys, episodes, targets)
 
 
 def _assign(skills: SkillModel, states: Float[Array, "m s"]) -> Int[Array, " m"]:
@@ -116,9 +131,28 @@ def _assign(skills: SkillModel, states: Float[Array, "m s"]) -> Int[Array, " m"]
 
 def at_random(env: Env, num_skills: int, goals: Float[Array, "k s"] | None) -> Episode:
     """Rollouts of random actions, with the same goals."""
+    inputs = as_arrays((env, goals))
+    return executable(play_at_random, (num_skills,), *inputs, quick=True)(*inputs)
+
+
+def play_at_random(num_skills: int, env: Env, goals: Float[Array, "k s"] | None) -> Episode:
+    """What `at_random` compiles."""
     space = env.action_space
     policy = UniformPolicy(space if isinstance(space, Box) else jnp.int32(space.n))
-    return evaluate.rollouts(jax.random.key(0), env, policy, jnp.zeros((num_skills, 1)), goals)
+    return play_skills(jax.random.key(0), env, policy, jnp.zeros((num_skills, 1)), goals)
+
+
+def prepare(config: RunConfig, env: Env, policy: PyTree, goals: PyTree) -> None:
+    """Compile, and import, what the assessment of a run will need; ``policy`` and ``goals`` are shapes, by seed."""
+    from edl import figures  # noqa: F401  matplotlib takes a second
+
+    keys = jax.eval_shape(lambda: stages.keys(config, "evaluate"))
+    episodes = jax.eval_shape(play_seeds, keys, env, policy, goals)
+    targets = jax.ShapeDtypeStruct((NUM_TARGETS, env.feature_size), jnp.float32)
+    one = None if goals is None else jax.ShapeDtypeStruct(goals.shape[1:], goals.dtype)
+    executable(play_seeds, (), *as_arrays((keys, env, policy, goals)), quick=True)
+    executable(judge_seeds, (), *as_arrays((keys, episodes, targets)), quick=True)
+    executable(play_at_random, (policy.codes.shape[1],), *as_arrays((env, one)), quick=True)
 
 
 def metrics_of(

@@ -12,6 +12,7 @@ from jax.sharding import NamedSharding
 from jaxtyping import PyTree
 
 from edl import threefry
+from edl.evaluate.evaluate import quick_options
 
 MOST = 64
 """So many compiled functions are kept."""
@@ -20,12 +21,15 @@ _compiled: dict[tuple, Future] = {}
 _lock = threading.Lock()
 
 
-def executable(function: Callable, static: tuple, *args: PyTree, donate: int | None = None) -> Callable:
+def executable(
+    function: Callable, static: tuple, *args: PyTree, donate: int | None = None, quick: bool = False
+) -> Callable:
     """``function(*static, ...)`` compiled for arguments of these shapes; who asks for the same waits for the first.
 
     ``function`` and ``static`` are hashable. The buffers of argument number ``donate`` may be used for the result.
+    ``quick`` is for what runs for less time than the compiler's optimisations take.
     """
-    request = (function, static, donate, *signature(args))
+    request = (function, static, donate, quick, *signature(args))
     with _lock:
         mine = request not in _compiled
         future = _compiled.setdefault(request, Future())
@@ -40,10 +44,16 @@ def executable(function: Callable, static: tuple, *args: PyTree, donate: int | N
     return future.result()
 
 
-def compile_now(function: Callable, static: tuple, donate: int | None, tree: Any, shapes: tuple) -> Callable:
+def compile_now(
+    function: Callable, static: tuple, donate: int | None, quick: bool, tree: Any, shapes: tuple
+) -> Callable:
     """Trace, lower and compile."""
     threefry.unroll()
-    jitted = jax.jit(functools.partial(function, *static), donate_argnums=() if donate is None else donate)
+    jitted = jax.jit(
+        functools.partial(function, *static),
+        donate_argnums=() if donate is None else donate,
+        compiler_options=quick_options() if quick else None,
+    )
     return jitted.lower(*from_signature(tree, shapes)).compile()
 
 

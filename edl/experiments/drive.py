@@ -267,10 +267,11 @@ def _run_piece(
     return _over_seeds(one, (*per_seed, False, False), seeds, mesh, (*inputs, start, stop), keys, state)
 
 
-def prepare(works: Sequence[Work], num_seeds: int) -> threading.Thread:
+def prepare(works: Sequence[Work], num_seeds: int, after: Callable[[], None] = lambda: None) -> threading.Thread:
     """Begin to compile, in the background, what will be needed later: while one stage runs, the next one is compiled.
 
     The inputs may be shapes. Nothing depends on how far this gets; whoever comes first compiles, and the other waits.
+    ``after`` is called when all is compiled.
     """
 
     def compile_all() -> None:
@@ -284,6 +285,7 @@ def prepare(works: Sequence[Work], num_seeds: int) -> threading.Thread:
     def quietly() -> None:
         with contextlib.suppress(Exception):  # whoever needs it will meet the same error, and can say so
             compile_all()
+            after()
 
     thread = threading.Thread(target=quietly, daemon=True)
     thread.start()

@@ -82,9 +82,18 @@ def execute(
         works = stages.rehearse(config, world)
     if folder is None and out is not None:
         folder = begin(config, out)
-    if until == "learn":
-        drive.prepare(works[1:], config.num_seeds)
+    if until == "learn" and works:
+        drive.prepare(works[1:], config.num_seeds, after=lambda: _prepare_assessment(config, world, works))
     return work(config, world, folder, until, report or Quiet())
+
+
+def _prepare_assessment(config: RunConfig, world: World, works: Sequence[Work]) -> None:
+    """Compile the end of a run while it learns, from the shapes of what its stages will hand over."""
+    policy = drive.outline(works[-1], config.num_seeds).artifact
+    goals = policy.goals
+    if config.method == "edl":
+        goals = drive.outline(works[1], config.num_seeds).artifact.goals
+    assess.prepare(config, world.env, policy, goals)
 
 
 def begin(config: RunConfig, out: str | Path) -> Folder:

@@ -11,11 +11,12 @@ import edl
 from edl.artifacts import States
 from edl.config import ConfigError
 from edl.discover.kmeans import KMeansConfig
+from edl.experiments import assess, compiled, drive, stages, store, tensors
 from edl.experiments import run as runs
-from edl.experiments import stages, store, tensors
 from edl.experiments.drive import Work
 from edl.experiments.interrupt import Interrupt
 from edl.experiments.presets import complete
+from edl.experiments.result import Run
 from edl.experiments.session import Quiet, Session, unplace
 from edl.experiments.settings import RunConfig
 from edl.explore.random_walk import RandomWalkConfig
@@ -118,6 +119,33 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
     assert 0 < run.metrics["aggregate"]["data_coverage"]["mean"] <= 1
     assert run.metrics["steps"] == {"explore": 1600}
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("method", ["edl", pytest.param("reverse_mi", marks=pytest.mark.slow)])
+def test_the_assessment_is_compiled_ahead_for_the_shapes_that_come(method, monkeypatch):
+    """What is compiled while a run learns is what it needs at the end: nothing is compiled twice."""
+    names, real = [], compiled.compile_now
+
+    def counted(function, *request):
+        names.append(function.__name__)
+        return real(function, *request)
+
+    config = RunConfig(env="square", method=method, explore="oracle" if method == "edl" else "", num_skills=3)
+    config = stages.settle(config)
+    world = stages.make_world(config)
+    works = stages.rehearse(config, world)
+    monkeypatch.setattr(compiled, "compile_now", counted)
+    runs._prepare_assessment(config, world, works)
+    assert sorted(names) == ["judge_seeds", "play_at_random", "play_seeds"]
+    artifacts = [drive.outline(work, 1).artifact for work in works]
+    policy, skills = jax.tree.map(
+        lambda x: jax.numpy.zeros(x.shape, x.dtype), (artifacts[-1], artifacts[min(1, len(works) - 1)])
+    )
+    made = Run(
+        config=config, env=world.env, layout=world.layout, policy=policy, skills=skills if method == "edl" else None
+    )
+    assert len(assess.assess(made).per_seed) == 1
+    assert len(names) == 3
 
 
 def test_a_region_that_was_never_reached_is_refused():
