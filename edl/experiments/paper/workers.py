@@ -22,12 +22,14 @@ from edl.experiments.paper.recipes import Recipe
 
 CORES = 1.3
 """So many are kept busy by one run."""
+MOST = 12
+"""Runs at a time at most, unless told otherwise: each takes about 2 GiB of memory."""
 
 
 def suitable() -> int:
     """How many runs at a time suit this machine: one on every core, or somewhat fewer if they share a device."""
-    cores = len(_cores())
-    return cores if jax.default_backend() == "cpu" else max(1, int(cores / CORES))
+    cores = len(_cores()) if jax.default_backend() == "cpu" else int(len(_cores()) / CORES)
+    return min(max(cores, 1), MOST)
 
 
 def _cores() -> list[int]:
