@@ -60,7 +60,7 @@ class Workers:
     ):
         share_device()
         processes = multiprocessing.get_context("spawn")
-        cores = processes.Queue()
+        cores = self.cores = processes.Queue()
         if jax.default_backend() == "cpu":
             for number in range(jobs):
                 cores.put(_cores()[number % len(_cores())])
@@ -82,6 +82,9 @@ class Workers:
     def close(self) -> None:
         """Begin nothing new, and wait for what was begun: a run that is interrupted saves where it stood."""
         self.pool.shutdown(wait=True, cancel_futures=True)
+        self.cores.close()
+        self.cores.join_thread()
+        del self.pool, self.cores  # with them go their semaphores, of which Python would otherwise warn at its end
 
     def _submit(self, recipe: Recipe) -> Future[float]:
         future = self.pool.submit(_timed, self.make, self.path, recipe)
