@@ -51,7 +51,7 @@ lint: install ## Style, types, and the direction of imports
 bench: install ## Measure speed, beside other libraries where they are installed
 	$(BIN)/edl bench
 
-reproduce: install ## Make every figure of the paper anew, with numbers and verdicts (three hours on two cores, four minutes on a large GPU)
+reproduce: install ## Make every figure of the paper anew, with numbers and verdicts (hours on two cores, minutes on a large GPU)
 	$(BIN)/edl reproduce all
 
 docs: install ## Write the reference of the Python interface to build/docs

@@ -20,7 +20,7 @@ from edl.evaluate.discriminability import Judgement, judge
 from edl.evaluate.evaluate import NUM_TARGETS, UniformPolicy, bounds_of, census_of_rollouts, play_skills
 from edl.evaluate.proof import proof, summed_up
 from edl.experiments import stages, store
-from edl.experiments.compiled import as_arrays, executable
+from edl.experiments.compiled import prepare_quickly, quickly
 from edl.experiments.result import Run
 from edl.experiments.settings import RunConfig
 from edl.experiments.store import Folder
@@ -87,8 +87,7 @@ def _played(run: Run) -> tuple[Episode, Episode]:
     assert run.policy is not None
     keys = stages.keys(run.config, "evaluate")
     goals = run.policy.goals if run.skills is None else run.skills.goals
-    inputs = as_arrays((keys, run.env, run.policy, goals))
-    episodes = executable(play_seeds, (), *inputs, quick=True)(*inputs)
+    episodes = quickly(play_seeds, (), keys, run.env, run.policy, goals)
     random = at_random(run.env, run.policy.codes.shape[1], None if goals is None else goals[0])
     check_hosts(run.env)
     return episodes, random
@@ -112,8 +111,7 @@ def _judged(run: Run, episodes: Episode, yardstick: Yardstick) -> tuple[Judgemen
     Those are picked by the skills' own q(z|s), or by the stranger's where a method hands over none.
     """
     targets = jnp.asarray(yardstick.targets, jnp.float32)
-    inputs = as_arrays((stages.keys(run.config, "evaluate"), episodes, targets))
-    found = executable(judge_seeds, (), *inputs, quick=True)(*inputs)
+    found = quickly(judge_seeds, (), stages.keys(run.config, "evaluate"), episodes, targets)
     if run.skills is None:
         return found, np.asarray(found.picks)
     return found, np.asarray(jax.jit(jax.vmap(_assign, in_axes=(0, None)))(run.skills, targets))
@@ -131,8 +129,7 @@ def _assign(skills: SkillModel, states: Float[Array, "m s"]) -> Int[Array, " m"]
 
 def at_random(env: Env, num_skills: int, goals: Float[Array, "k s"] | None) -> Episode:
     """Rollouts of random actions, with the same goals."""
-    inputs = as_arrays((env, goals))
-    return executable(play_at_random, (num_skills,), *inputs, quick=True)(*inputs)
+    return quickly(play_at_random, (num_skills,), env, goals)
 
 
 def play_at_random(num_skills: int, env: Env, goals: Float[Array, "k s"] | None) -> Episode:
@@ -150,9 +147,9 @@ def prepare(config: RunConfig, env: Env, policy: PyTree, goals: PyTree) -> None:
     episodes = jax.eval_shape(play_seeds, keys, env, policy, goals)
     targets = jax.ShapeDtypeStruct((NUM_TARGETS, env.feature_size), jnp.float32)
     one = None if goals is None else jax.ShapeDtypeStruct(goals.shape[1:], goals.dtype)
-    executable(play_seeds, (), *as_arrays((keys, env, policy, goals)), quick=True)
-    executable(judge_seeds, (), *as_arrays((keys, episodes, targets)), quick=True)
-    executable(play_at_random, (policy.codes.shape[1],), *as_arrays((env, one)), quick=True)
+    prepare_quickly(play_seeds, (), keys, env, policy, goals)
+    prepare_quickly(judge_seeds, (), keys, episodes, targets)
+    prepare_quickly(play_at_random, (policy.codes.shape[1],), env, one)
 
 
 def metrics_of(

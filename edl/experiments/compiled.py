@@ -44,6 +44,17 @@ def executable(
     return future.result()
 
 
+def quickly(function: Callable, static: tuple, *args: PyTree) -> Any:
+    """Call ``function(*static, *args)``, compiled quickly, or ahead of this call by `prepare_quickly`."""
+    args = as_arrays(args)
+    return executable(function, static, *args, quick=True)(*args)
+
+
+def prepare_quickly(function: Callable, static: tuple, *args: PyTree) -> None:
+    """Compile what `quickly` will call; the arguments may be shapes."""
+    executable(function, static, *as_arrays(args), quick=True)
+
+
 def compile_now(
     function: Callable, static: tuple, donate: int | None, quick: bool, tree: Any, shapes: tuple
 ) -> Callable:

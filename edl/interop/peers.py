@@ -83,13 +83,13 @@ def _vec_env() -> Any:
             inner.close()
 
         def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-            return [None] * NUM_ENVS
+            return [getattr(inner, attr_name, None)] * NUM_ENVS
 
         def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-            raise NotImplementedError("PPO never asks for this")
+            setattr(inner, attr_name, value)
 
         def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
-            raise NotImplementedError("PPO never asks for this")
+            return [getattr(inner, method_name)(*args, **kwargs)] * NUM_ENVS
 
         def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
             return [False] * NUM_ENVS

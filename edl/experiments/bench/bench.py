@@ -23,8 +23,6 @@ PARTS = {
 }
 MODULES = {"SB3": "stable_baselines3", "SBX": "sbx", "rejax": "rejax"}
 """What a peer, by the first word of its name, is installed as."""
-
-
 LONG = 100
 """Iterations of one run in a piece that lasts half a second on a large GPU."""
 

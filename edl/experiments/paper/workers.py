@@ -5,10 +5,8 @@ for a processor: a machine with many cores makes many runs in the time of the lo
 work, products as small as these gain little from a second core: two runs on a core each get further than one on both.
 """
 
-import contextlib
 import multiprocessing
 import os
-import queue
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -60,15 +58,15 @@ class Workers:
     ):
         share_device()
         processes = multiprocessing.get_context("spawn")
-        cores = self.cores = processes.Queue()
-        if jax.default_backend() == "cpu":
-            for number in range(jobs):
-                cores.put(_cores()[number % len(_cores())])
-        self.pool = ProcessPoolExecutor(jobs, processes, initializer=_begin, initargs=(cores,))
+        self.cores = processes.Queue()
+        own = _cores() if jax.default_backend() == "cpu" else [None]
+        for number in range(jobs):
+            self.cores.put(own[number % len(own)])
+        self.pool = ProcessPoolExecutor(jobs, processes, initializer=_begin, initargs=(self.cores,))
         self.make, self.path, self.tell = make, path, tell
         self.done: dict[str, Future[float]] = {}
         wanted = {each.key for each in recipes}
-        # Longest first would be best; those without a source are at least not kept waiting.
+        # A run that has to wait for its source must find the source submitted.
         for recipe in sorted(recipes, key=lambda recipe: recipe.source is not None):
             if recipe.source is None or recipe.source.key not in wanted:
                 self.done[recipe.key] = self._submit(recipe)
@@ -118,11 +116,10 @@ class Workers:
 
 
 def _begin(cores: Any) -> None:
-    """A process begins: on a core of its own, if there is one, so that JAX does not make threads for all of them."""
-    with contextlib.suppress(queue.Empty, OSError):
-        core = cores.get(timeout=1)
-        if hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(0, {core})
+    """A process begins: on a core of its own, if it is given one, so that JAX does not make threads for all of them."""
+    core = cores.get()
+    if core is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
     compile_cache.enable()
 
 
