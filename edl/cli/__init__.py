@@ -78,8 +78,10 @@ def attempt(command: str, rest: list[str]) -> int:
 
 def carry_out(command: str, rest: list[str]) -> int:
     """Import what a command needs, and run it."""
+    from edl import cores
     from edl.config import ConfigError
 
+    cores.enable()
     try:
         rest = with_world_named(command, rest)
         return importlib.import_module("edl.cli.commands").COMMANDS[command](rest)

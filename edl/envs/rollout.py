@@ -56,6 +56,14 @@ class Episode(NamedTuple):
         return self.features[self.length]
 
 
+UNROLL = 2
+
+
+def unroll() -> int:
+    """Steps in one turn of the time loop. On a GPU a turn costs as much as a step of one run; a CPU gains nothing."""
+    return 1 if jax.default_backend() == "cpu" else UNROLL
+
+
 Draw = Callable[[Key], Any]
 """What an actor makes of its key before it has seen anything."""
 Actor = Callable[[Any, Float[Array, " o"], Float[Array, " z"]], tuple[Array, Any]]
@@ -116,7 +124,8 @@ def rollout_with_memory(
 
     first = (state, begin(env.observe(state)), jnp.bool_(True))
     # Steps outside of JAX are too dear to be played after the end.
-    scan = partial(scan_while_any, lambda carry: carry[2]) if isinstance(env, HostEnv) else jax.lax.scan
+    by_host = partial(scan_while_any, lambda carry: carry[2])
+    scan = by_host if isinstance(env, HostEnv) else partial(jax.lax.scan, unroll=unroll())
     _, played = scan(advance, first, (drawn, keys[:, 1]))
     observations, actions, reached, terminated, truncated, valid, extras, states = played
     observations = jnp.concatenate([observations, reached[-1:]])

@@ -41,8 +41,9 @@ class Work(NamedTuple):
     """A program to be built: ``build(*inputs)``, for one seed.
 
     ``build`` is hashable, and the key under which its compiled form is kept: pass a module-level function, not a new
-    closure. Inputs that are ``per_seed`` have a leading axis of seeds; the others are shared. With a ``mesh`` of
-    devices, seeds are dealt out to them evenly, and no two of them ever talk.
+    closure. Inputs that are ``per_seed`` have a leading axis of seeds; the others are shared. Over a ``mesh`` of
+    ``lanes``, seeds are dealt out evenly, and no two devices ever talk; two devices that are a pair (`edl.pair`) work
+    on every seed together.
     """
 
     build: Builder
@@ -62,6 +63,11 @@ class Outline(NamedTuple):
     env_steps: int
     state: PyTree
     artifact: PyTree
+
+    @property
+    def quick(self) -> bool:
+        """Whether its beginning and its end, which run once, are better compiled quickly: they are not all there is."""
+        return self.iterations > 1
 
 
 class Position(NamedTuple):
@@ -124,15 +130,15 @@ def advance(work: Work, keys: Keys, start: Position | None = None, wait: Wait = 
     metrics have a ``done`` that is 1 for every seed; a program whose result should not depend on the other seeds must
     then stop changing its state by itself.
     """
-    work = deal_out(work)
     facts, static = outline(work, keys.shape[0]), work.static(keys.shape[0])
+    work = deal_out(work)
     first, rest = jax.vmap(lambda key: keys_of(key, facts.iterations))(keys)
     first, rest = on_devices(work.mesh, (first, rest))
     began = time.perf_counter()
     run_piece = wait(lambda: compile_piece(work, facts, rest))
-    initialise = wait(lambda: executable(_init, static, work.inputs, first))
+    initialise = wait(lambda: executable(_init, static, work.inputs, first, quick=facts.quick))
     state = on_devices(work.mesh, facts.state)
-    wait(lambda: executable(_finish, static, work.inputs, state))  # now, so that its time is told apart
+    wait(lambda: executable(_finish, static, work.inputs, state, quick=facts.quick))  # now: its time is told apart
     compile_seconds = time.perf_counter() - began
     if start is None:
         start = Position(0, wait(lambda: jax.block_until_ready(initialise(work.inputs, first))), {})
@@ -142,9 +148,13 @@ def advance(work: Work, keys: Keys, start: Position | None = None, wait: Wait = 
 
 def finish(work: Work, position: Position, num_seeds: int, wait: Wait = immediately) -> PyTree:
     """The result of a program that has run to its end."""
+    quick = outline(work, num_seeds).quick
     work = deal_out(work)
-    compiled = wait(lambda: executable(_finish, work.static(num_seeds), work.inputs, position.state))
-    return jax.block_until_ready(compiled(work.inputs, position.state))
+    compiled = wait(lambda: executable(_finish, work.static(num_seeds), work.inputs, position.state, quick=quick))
+    result = jax.block_until_ready(compiled(work.inputs, position.state))
+    if work.mesh is not None and _spec(work.mesh, True) == WHOLE:  # both of a pair have all of it: one copy will do
+        result = jax.tree.map(lambda leaf: leaf.addressable_data(0), result)
+    return result
 
 
 def compile_piece(work: Work, facts: Outline, keys: Keys | jax.ShapeDtypeStruct) -> Callable:
@@ -155,18 +165,15 @@ def compile_piece(work: Work, facts: Outline, keys: Keys | jax.ShapeDtypeStruct)
 
 def deal_out(work: Work) -> Work:
     """The same work with its inputs as arrays, where they are needed."""
-    inputs = as_arrays(work.inputs)
-    if work.mesh is not None:
-        pairs = zip(inputs, work.per_seed, strict=True)
-        inputs = tuple(on_devices(work.mesh, each, LANES if per_seed else WHOLE) for each, per_seed in pairs)
-    return work._replace(inputs=inputs)
+    pairs = zip(as_arrays(work.inputs), work.per_seed, strict=True)
+    return work._replace(inputs=tuple(on_devices(work.mesh, each, per_seed) for each, per_seed in pairs))
 
 
-def on_devices(mesh: Mesh | None, tree: PyTree, spec: PartitionSpec = LANES) -> PyTree:
-    """Arrays, or their shapes, spread over the devices along their leading axis."""
+def on_devices(mesh: Mesh | None, tree: PyTree, per_seed: bool = True) -> PyTree:
+    """Arrays, or their shapes, where they are needed: if there is a seed to a row, spread over the lanes."""
     if mesh is None:
         return tree
-    place = NamedSharding(mesh, spec)
+    place = NamedSharding(mesh, _spec(mesh, per_seed))
 
     def put(leaf: Any) -> Any:
         if isinstance(leaf, jax.ShapeDtypeStruct):
@@ -174,6 +181,10 @@ def on_devices(mesh: Mesh | None, tree: PyTree, spec: PartitionSpec = LANES) -> 
         return jax.device_put(leaf, place)
 
     return jax.tree.map(put, tree)
+
+
+def _spec(mesh: Mesh, per_seed: bool) -> PartitionSpec:
+    return LANES if per_seed and LANES[0] in mesh.axis_names else WHOLE
 
 
 def _pieces(
@@ -211,9 +222,10 @@ def _over_seeds(
 ) -> PyTree:
     """Map over the seeds. A single seed goes without: under vmap, both sides of each branch would be computed."""
     if mesh is not None:
-        local = functools.partial(_over_seeds, one, per_seed, seeds // mesh.size, None)
-        specs = (tuple(LANES if each else WHOLE for each in per_seed), *[LANES] * len(batched))
-        return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=LANES, check_vma=False)(inputs, *batched)
+        dealt = _spec(mesh, True)
+        local = functools.partial(_over_seeds, one, per_seed, seeds if dealt == WHOLE else seeds // mesh.size, None)
+        specs = (tuple(_spec(mesh, each) for each in per_seed), *[dealt] * len(batched))
+        return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=dealt, check_vma=False)(inputs, *batched)
     axes = tuple(0 if each else None for each in per_seed)
     if seeds > 1:
         return jax.vmap(one, in_axes=(axes, *[0] * len(batched)), axis_size=seeds)(inputs, *batched)
@@ -276,11 +288,13 @@ def prepare(works: Sequence[Work], num_seeds: int, after: Callable[[], None] = l
 
     def compile_all() -> None:
         for work in works:
-            inputs, facts, static = as_arrays(work.inputs), outline(work, num_seeds), work.static(num_seeds)
+            here, facts, static = deal_out(work), outline(work, num_seeds), work.static(num_seeds)
             keys = jax.eval_shape(lambda n=facts.iterations: jax.random.split(jax.random.key(0), (num_seeds, n)))
-            executable(_run_piece, static, inputs, facts.state, keys, np.int32(0), np.int32(0), donate=STATE)
-            executable(_init, static, inputs, jax.eval_shape(lambda keys: keys[:, 0], keys))
-            executable(_finish, static, inputs, facts.state)
+            first = jax.eval_shape(lambda keys: keys[:, 0], keys)
+            first, keys, state = on_devices(work.mesh, (first, keys, facts.state))
+            compile_piece(here, facts, keys)
+            executable(_init, static, here.inputs, first, quick=facts.quick)
+            executable(_finish, static, here.inputs, state, quick=facts.quick)
 
     def quietly() -> None:
         with contextlib.suppress(Exception):  # whoever needs it will meet the same error, and can say so

@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, PyTree
 
-from edl import baselines, discover, explore, learn
+from edl import baselines, discover, explore, learn, pair
 from edl.artifacts import Experience, SkillModel, States
 from edl.config import ConfigError
 from edl.envs import WORLDS, Env, Layout, layout_of, layouts
+from edl.envs.host import HostEnv
 from edl.envs.maze import maze
 from edl.experiments.drive import Work, outline
 from edl.experiments.presets import DEFAULTS, HOST_DEFAULTS, complete
@@ -163,12 +165,21 @@ def _placing(skills: SkillModel, samples: Float[Array, "n s"], distance: Distanc
 
 def learn_work(config: RunConfig, world: World, skills: PyTree, distance: PyTree) -> Work:
     """Stage 3."""
-    return Work(learn.learn, (world.env, skills, distance, config.learner), (False, True, True, False))
+    inputs, per_seed = (world.env, skills, distance, config.learner), (False, True, True, False)
+    return Work(learn.learn, inputs, per_seed, _pair(config, world))
+
+
+def _pair(config: RunConfig, world: World) -> Mesh | None:
+    """Two cores for a seed that is alone, if what trains it is PPO; a world outside of JAX is not for two to step."""
+    trainer = config.learner if config.method == "edl" else config.baseline
+    alone = config.num_seeds == 1 and hasattr(trainer, "ppo") and not isinstance(world.env, HostEnv)
+    return pair.mesh() if alone else None
 
 
 def baseline_work(config: RunConfig, world: World) -> Work:
     """A method without stages."""
-    return Work(baselines.METHODS[config.method].build, (world.env, config.baseline), (False, False))
+    build = baselines.METHODS[config.method].build
+    return Work(build, (world.env, config.baseline), (False, False), _pair(config, world))
 
 
 def policy_skeleton(config: RunConfig, world: World, skills: PyTree) -> PyTree:

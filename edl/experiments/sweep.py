@@ -36,7 +36,8 @@ def sweep(
 ) -> Summary:
     """Run every point of a grid. ``most`` bounds how many runs go at a time; memory does so anyway."""
     folder = store.create(out)
-    mesh = lanes.mesh_of(jax.devices() if devices is None else list(devices))
+    widest = max(len(group) for group in grid.groups) * grid.groups[0][0].config.num_seeds
+    mesh = lanes.mesh_of((jax.devices() if devices is None else list(devices))[:widest])
     metrics: dict[int, dict[str, Any]] = {}
     with listening() as interrupt:
         sitting = Sitting(mesh, interrupt, report or Quiet(), most)

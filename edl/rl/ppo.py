@@ -6,15 +6,16 @@ The actor sees (s, z). The critic sees (s, z) and whatever the objective lets it
 antigoal).
 """
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.flatten_util
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
+from edl import pair
 from edl.artifacts import Integration, SkillPolicy, concatenate
 from edl.config import config
 from edl.envs.base import Env
@@ -55,7 +56,8 @@ class PPOConfig:
     clip: float = 0.2
     entropy_weight: float = 0.002
     value_weight: float = 0.5
-    max_gradient_norm: float = 0.5
+    max_gradient_norm: float | None = 0.5
+    """Longer gradients, of either network, are shortened to this; None leaves them as they are."""
     adam_epsilon: float = 1e-5
 
 
@@ -69,23 +71,23 @@ def paper(**changes: Any) -> PPOConfig:
         "last_learning_rate": 3e-4,
         "gae_lambda": 0.98,
         "entropy_weight": 0.01,
-        "max_gradient_norm": float("inf"),
+        "max_gradient_norm": None,
         "adam_epsilon": 1e-3,
     }
     return PPOConfig(**(recipe | changes))
 
 
-class Agent(eqx.Module):
-    """The actor pi(a|s,z) and the critic V(s,z)."""
+class Agent(NamedTuple):
+    """The actor pi(a|s,z) and the critic V(s,z), each with its optimiser: they have no parameter in common."""
 
-    actor: MLP
-    critic: MLP
+    actor: Trained
+    critic: Trained
 
 
 class PPOState(NamedTuple):
     """What PPO carries from one iteration to the next."""
 
-    agent: Trained
+    agent: Agent
     objective: Any
     moments: RunningMoments
 
@@ -114,25 +116,21 @@ def ppo(
     """Train pi(a|s,z) to maximise the objective's reward; ``integrate`` says how networks are told z."""
     distribution = for_space(env.action_space, config.distribution)
     fixed = identity(env.observation_size) if normaliser is None else normaliser
-    optimiser = optax.chain(
-        optax.clip_by_global_norm(config.max_gradient_norm),
-        optax.adam(falling(config), eps=config.adam_epsilon),
-    )
+    optimiser = clipped(config, optax.adam(falling(config), eps=config.adam_epsilon))
 
     def policy_of(state: PPOState) -> SkillPolicy:
         normaliser = state.moments.normaliser() if config.normalise else fixed
-        return SkillPolicy(state.agent.params.actor, normaliser, distribution, codes, integrate=integrate)
+        return SkillPolicy(state.agent.actor.params, normaliser, distribution, codes, integrate=integrate)
 
     def init(key: Key) -> PPOState:
         actor_key, critic_key, objective_key, probe_key = jax.random.split(key, 4)
         learned = objective.init(objective_key)
         privileged = jax.eval_shape(lambda: probe(probe_key, env, objective, learned, distribution)).shape[0]
         inputs = jax.eval_shape(integrate, jnp.zeros(env.observation_size), codes[0]).shape[0]
-        agent = Agent(
-            actor=mlp(actor_key, (inputs, *config.hidden, distribution.size), last_scale=1e-2),
-            critic=mlp(critic_key, (inputs + privileged, *config.hidden, 1)),
-        )
-        return PPOState(start(optimiser, agent), learned, running_moments(env.observation_size))
+        actor = mlp(actor_key, (inputs, *config.hidden, distribution.size), last_scale=1e-2)
+        critic = mlp(critic_key, (inputs + privileged, *config.hidden, 1))
+        agent = Agent(start(optimiser, actor), start(optimiser, critic))
+        return PPOState(agent, learned, running_moments(env.observation_size))
 
     def step(state: PPOState, key: Key) -> tuple[PPOState, Metrics]:
         play_key, descend_key, update_key = jax.random.split(key, 3)
@@ -148,6 +146,12 @@ def ppo(
 
     env_steps = config.rollouts * objective.siblings * env.horizon
     return Program(init, step, policy_of, config.iterations, env_steps)
+
+
+def clipped(config: PPOConfig, optimiser: optax.GradientTransformation) -> optax.GradientTransformation:
+    """An optimiser of one network, which never sees gradients longer than the config allows."""
+    limit = config.max_gradient_norm
+    return optimiser if limit is None else optax.chain(optax.clip_by_global_norm(limit), optimiser)
 
 
 def falling(config: PPOConfig) -> optax.Schedule:
@@ -172,7 +176,7 @@ def play(key: Key, env: Env, objective: Objective, learned: Any, policy: SkillPo
         episodes = episodes._replace(skill=jax.tree.map(lambda x: jnp.stack([x] * objective.siblings), skill))
         return episodes._replace(rival=jnp.roll(jax.vmap(lambda episode: episode.last)(episodes), 1, axis=0))
 
-    families = jax.vmap(family)(jax.random.split(key, rollouts))
+    families = pair.mapped(family, jax.random.split(key, rollouts))
     return jax.tree.map(lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]), families)
 
 
@@ -180,80 +184,87 @@ def prepare(
     state: PPOState, objective: Objective, episodes: Episode, policy: SkillPolicy, config: PPOConfig
 ) -> tuple[Batch, Float[Array, "e t"]]:
     """Rewards, values and advantages of the episodes that a policy played, flattened to one row per step."""
-    horizon = episodes.valid.shape[1]
-    rewards = jnp.where(episodes.valid, jax.vmap(objective.reward, (None, 0))(state.objective, episodes), 0.0)
-    weights = jax.vmap(objective.weight, (None, 0))(state.objective, episodes)[:, None] * episodes.valid
-    privileged = jax.vmap(objective.privileged, (None, 0))(state.objective, episodes)
 
-    observations = jax.vmap(jax.vmap(policy.normaliser))(episodes.observations)
-    actor_inputs = jax.vmap(jax.vmap(policy.integrate, (0, None)))(observations, episodes.skill.code)
-    extra = jnp.repeat(privileged[:, None], horizon + 1, axis=1)
-    critic_inputs = jnp.concatenate([actor_inputs, extra], axis=-1)
+    def of_one(episode: Episode) -> tuple[Batch, Float[Array, " t"]]:
+        rewards = jnp.where(episode.valid, objective.reward(state.objective, episode), 0.0)
+        weights = objective.weight(state.objective, episode) * episode.valid
+        observations = jax.vmap(policy.normaliser)(episode.observations)
+        actor_inputs = jax.vmap(policy.integrate, (0, None))(observations, episode.skill.code)
+        privileged = jnp.tile(objective.privileged(state.objective, episode), (actor_inputs.shape[0], 1))
+        critic_inputs = jnp.concatenate([actor_inputs, privileged], axis=-1)
+        values = jax.vmap(state.agent.critic.params)(critic_inputs)[:, 0]
+        ended = episode.terminated if config.bootstrap else episode.terminated | episode.truncated
+        advantages = gae(rewards, values, ended, episode.valid, config.gamma, config.gae_lambda)
+        log_probs = jax.vmap(policy.distribution.log_prob)(episode.extras, episode.actions)
+        returns = advantages + values[:-1]
+        return Batch(critic_inputs[:-1], episode.actions, log_probs, advantages, returns, weights), rewards
 
-    values = jax.vmap(jax.vmap(state.agent.params.critic))(critic_inputs)[..., 0]
-    ended = episodes.terminated if config.bootstrap else episodes.terminated | episodes.truncated
-    advantages = jax.vmap(gae, (0, 0, 0, 0, None, None))(
-        rewards, values, ended, episodes.valid, config.gamma, config.gae_lambda
-    )
-    batch = Batch(
-        critic_inputs[:, :-1],
-        episodes.actions,
-        jax.vmap(jax.vmap(policy.distribution.log_prob))(episodes.extras, episodes.actions),
-        standardise(advantages, weights),
-        advantages + values[:, :-1],
-        weights,
-    )
+    batch, rewards = pair.mapped(of_one, episodes)
+    batch = batch._replace(advantages=standardise(batch.advantages, batch.weights))
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch), rewards
 
 
 def fit(
     key: Key,
-    agent: Trained,
+    agent: Agent,
     batch: Batch,
     distribution: Distribution,
     optimiser: optax.GradientTransformation,
     config: PPOConfig,
-) -> tuple[Trained, Metrics]:
-    """``epochs`` passes over the batch in ``minibatches`` shuffled parts."""
+) -> tuple[Agent, Metrics]:
+    """``epochs`` passes over the batch in ``minibatches`` shuffled parts. Of two devices, each fits one network."""
     size = batch.weights.shape[0]
     part = size // config.minibatches
     row = jax.tree.map(lambda x: x[0], batch)
     as_row = jax.flatten_util.ravel_pytree(row)[1]
     # One array, so that a shuffled minibatch is one gather.
     rows = jax.vmap(lambda row: jax.flatten_util.ravel_pytree(row)[0])(batch)
-    orders = shuffles(key, config.epochs, size)[:, : part * config.minibatches]
+    orders = shuffles(key, config.epochs, size)[:, : part * config.minibatches].reshape(-1, part)
 
-    def minibatch(agent, order):
-        chosen = jax.vmap(as_row)(rows[order])
-        return descend(optimiser, agent, ppo_loss, chosen, distribution, config)
+    def passes(step: Callable, trained: Any) -> tuple[Any, Metrics]:
+        trained, metrics = jax.lax.scan(lambda net, order: step(net, jax.vmap(as_row)(rows[order])), trained, orders)
+        return trained, jax.tree.map(jnp.mean, metrics)
 
-    agent, metrics = jax.lax.scan(minibatch, agent, orders.reshape(-1, part))
-    return agent, jax.tree.map(jnp.mean, metrics)
+    def of_actor(actor: Trained, chosen: Batch) -> tuple[Trained, Metrics]:
+        return descend(optimiser, actor, policy_loss, chosen, distribution, config)
+
+    def of_critic(critic: Trained, chosen: Batch) -> tuple[Trained, Metrics]:
+        return descend(optimiser, critic, value_loss, chosen, config)
+
+    def of_both(agent: Agent, chosen: Batch) -> tuple[Agent, Metrics]:
+        (actor, of_policy), (critic, of_value) = of_actor(agent.actor, chosen), of_critic(agent.critic, chosen)
+        return Agent(actor, critic), of_policy | of_value
+
+    if not pair.paired():
+        return passes(of_both, agent)
+    (actor, of_policy), (critic, of_value) = pair.apart(
+        lambda: passes(of_actor, agent.actor), lambda: passes(of_critic, agent.critic)
+    )
+    return Agent(actor, critic), of_policy | of_value
 
 
-def ppo_loss(agent: Agent, batch: Batch, distribution: Distribution, config: PPOConfig) -> tuple[Scalar, Metrics]:
-    """-L(theta) of the module docstring, averaged over the rows that train (``weights``)."""
-    params = agent.actor.rows(batch.inputs[:, : agent.actor.inputs])
+def policy_loss(actor: MLP, batch: Batch, distribution: Distribution, config: PPOConfig) -> tuple[Scalar, Metrics]:
+    """-E[ min(rho A, clip(rho, 1 - eps, 1 + eps) A) ] - c_H H(pi), over the rows that train."""
+    params = actor.rows(batch.inputs[:, : actor.inputs])
     log_probs = jax.vmap(distribution.log_prob)(params, batch.actions)
     entropies = jax.vmap(distribution.entropy)(params)
-    values = agent.critic.rows(batch.inputs)[:, 0]
-
     ratios = jnp.exp(log_probs - batch.log_probs)
     clipped = jnp.clip(ratios, 1 - config.clip, 1 + config.clip)
     gains = jnp.minimum(ratios * batch.advantages, clipped * batch.advantages)
+    loss, entropy = -mean(gains, batch), mean(entropies, batch)
+    outside = mean((jnp.abs(ratios - 1) > config.clip).astype(jnp.float32), batch)
+    return loss - config.entropy_weight * entropy, {"policy_loss": loss, "entropy": entropy, "clipped": outside}
 
-    def mean(x: Float[Array, " n"]) -> Scalar:
-        return jnp.sum(x * batch.weights) / jnp.maximum(jnp.sum(batch.weights), 1.0)
 
-    policy_loss, value_loss, entropy = -mean(gains), mean((values - batch.returns) ** 2), mean(entropies)
-    loss = policy_loss + config.value_weight * value_loss - config.entropy_weight * entropy
-    metrics = {
-        "policy_loss": policy_loss,
-        "value_loss": value_loss,
-        "entropy": entropy,
-        "clipped": mean((jnp.abs(ratios - 1) > config.clip).astype(jnp.float32)),
-    }
-    return loss, metrics
+def value_loss(critic: MLP, batch: Batch, config: PPOConfig) -> tuple[Scalar, Metrics]:
+    """c_V (V - R)^2, over the rows that train."""
+    loss = mean((critic.rows(batch.inputs)[:, 0] - batch.returns) ** 2, batch)
+    return config.value_weight * loss, {"value_loss": loss}
+
+
+def mean(x: Float[Array, " n"], batch: Batch) -> Scalar:
+    """Over the rows that train."""
+    return jnp.sum(x * batch.weights) / jnp.maximum(jnp.sum(batch.weights), 1.0)
 
 
 def standardise(x: Float[Array, "e t"], weights: Float[Array, "e t"]) -> Float[Array, "e t"]:

@@ -71,7 +71,7 @@ def test_the_reward_is_frozen_within_a_round(course):
 
 def test_a_round_starts_with_a_fresh_policy(course):
     states, _ = course
-    last_layers = [float(jnp.max(jnp.abs(state.agent.params.actor.biases[-1]))) for state, _ in states]
+    last_layers = [float(jnp.max(jnp.abs(state.agent.actor.params.biases[-1]))) for state, _ in states]
     assert [i for i in range(9) if last_layers[i] == 0] == MEMBERS
     returns = [float(metrics["return"]) for _, metrics in states]
     assert returns[0] == 0

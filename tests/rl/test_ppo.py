@@ -21,15 +21,17 @@ from edl.rl.ppo import (
     Batch,
     PPOConfig,
     PPOState,
+    clipped,
     falling,
     fit,
     flat_observations,
     paper,
     play,
+    policy_loss,
     ppo,
-    ppo_loss,
     prepare,
     standardise,
+    value_loss,
 )
 from tests.compiling import jit
 from tests.probes.worlds import GAMMA, PROBES
@@ -47,7 +49,8 @@ TINY = PPOConfig(
     entropy_weight=0.0,
 )
 KEY = jax.random.key(0)
-FAMILY = Agent(mlp(KEY, (4, 8, 4)), mlp(KEY, (7, 8, 1)))
+SGD = optax.sgd(1.0)
+FAMILY = Agent(start(SGD, mlp(KEY, (4, 8, 4))), start(SGD, mlp(KEY, (7, 8, 1))))
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +78,7 @@ def one_step():
 
 
 def value(state, policy, observation, code):
-    return float(state.agent.params.critic(jnp.concatenate([policy.normaliser(observation), code]))[0])
+    return float(state.agent.critic.params(jnp.concatenate([policy.normaliser(observation), code]))[0])
 
 
 @pytest.mark.parametrize("name", PROBES)
@@ -130,14 +133,14 @@ def families():
     )
     distribution = for_space(env.action_space)
     agent = FAMILY
-    state = PPOState(start(optax.sgd(1.0), agent), None, running_moments(2))
+    state = PPOState(agent, None, running_moments(2))
 
     @jit
     def go(key):
-        policy = SkillPolicy(agent.actor, normaliser, distribution, CODES)
+        policy = SkillPolicy(agent.actor.params, normaliser, distribution, CODES)
         episodes = play(key, env, objective, None, policy, 6)
         batch, rewards = prepare(state, objective, episodes, policy, TINY)
-        params = jax.vmap(agent.actor)(batch.inputs[:, :4])
+        params = jax.vmap(agent.actor.params)(batch.inputs[:, :4])
         log_probs = jax.vmap(distribution.log_prob)(params, batch.actions)
         return episodes, batch, rewards, log_probs
 
@@ -168,9 +171,11 @@ def test_the_critic_sees_what_is_privileged_and_the_actor_does_not(families):
     np.testing.assert_array_equal(batch.inputs[:, 4:6], jnp.repeat(episodes.rival, 6, axis=0))
     np.testing.assert_array_equal(batch.inputs[:, 6], 7.0)
     other = batch._replace(inputs=batch.inputs.at[:, 4:].set(0.0))
-    losses = [ppo_loss(FAMILY, each, for_space(maze("square").action_space), TINY)[1] for each in (batch, other)]
-    assert losses[0]["policy_loss"] == losses[1]["policy_loss"]
-    assert losses[0]["value_loss"] != losses[1]["value_loss"]
+    actions = for_space(maze("square").action_space)
+    policy = [policy_loss(FAMILY.actor.params, each, actions, TINY)[0] for each in (batch, other)]
+    value = [value_loss(FAMILY.critic.params, each, TINY)[0] for each in (batch, other)]
+    assert policy[0] == policy[1]
+    assert value[0] != value[1]
 
 
 def test_the_batch_has_the_inputs_with_which_the_actions_were_drawn(families):
@@ -230,8 +235,15 @@ def two_rows(**changes):
     return batch._replace(**changes)
 
 
-AGENT = Agent(linear([[0.0, np.log(3.0)]], [0.0, 0.0]), linear([[0.0], [1.0]], [0.0]))
+ACTOR, CRITIC = linear([[0.0, np.log(3.0)]], [0.0, 0.0]), linear([[0.0], [1.0]], [0.0])
 SETTINGS = PPOConfig(clip=0.2, value_weight=0.5, entropy_weight=0.1)
+
+
+def losses(batch, actor=ACTOR, critic=CRITIC):
+    """-L(theta), and what is reported of it."""
+    policy, of_policy = policy_loss(actor, batch, Categorical(2), SETTINGS)
+    value, of_value = value_loss(critic, batch, SETTINGS)
+    return policy + value, of_policy | of_value
 
 
 def entropy(*p):
@@ -247,7 +259,7 @@ def entropy(*p):
     ],
 )
 def test_the_loss_by_hand(changes, gain, clipped):
-    loss, metrics = ppo_loss(AGENT, two_rows(**changes), Categorical(2), SETTINGS)
+    loss, metrics = losses(two_rows(**changes))
     squares, bonus = (1 + 4) / 2, (entropy(0.25, 0.75) + entropy(0.5, 0.5)) / 2
     assert loss == pytest.approx(-gain + 0.5 * squares - 0.1 * bonus, rel=1e-5)
     assert metrics["policy_loss"] == pytest.approx(-gain, rel=1e-5)
@@ -258,32 +270,42 @@ def test_the_loss_by_hand(changes, gain, clipped):
 
 def test_rows_without_weight_do_not_train():
     batch = two_rows(weights=jnp.array([1.0, 0.0]))
-    loss, _ = ppo_loss(AGENT, batch, Categorical(2), SETTINGS)
+    loss, _ = losses(batch)
     assert loss == pytest.approx(-1.2 * 2 + 0.5 * 1 - 0.1 * entropy(0.25, 0.75), rel=1e-5)
     other = batch._replace(advantages=batch.advantages.at[1].set(99.0), returns=batch.returns.at[1].set(-99.0))
-    gradients = [jax.grad(lambda a, b=b: ppo_loss(a, b, Categorical(2), SETTINGS)[0])(AGENT) for b in (batch, other)]
+    gradients = [jax.grad(lambda nets, b=b: losses(b, *nets)[0])((ACTOR, CRITIC)) for b in (batch, other)]
     assert eqx.tree_equal(*gradients)
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_a_batch_without_weight_changes_nothing(weight):
     optimiser = optax.adam(1e-2)
-    agent = start(optimiser, AGENT)
+    agent = Agent(start(optimiser, ACTOR), start(optimiser, CRITIC))
     batch = two_rows(weights=jnp.full(2, weight))
     config = dataclasses.replace(SETTINGS, epochs=2, minibatches=2)
     after, metrics = jit(lambda key: fit(key, agent, batch, Categorical(2), optimiser, config))(KEY)
-    assert eqx.tree_equal(after.params, AGENT) == (weight == 0.0)
+    assert eqx.tree_equal(after.actor.params, ACTOR) == (weight == 0.0)
+    assert eqx.tree_equal(after.critic.params, CRITIC) == (weight == 0.0)
     assert all(np.isfinite(x) for x in metrics.values())
+
+
+@pytest.mark.parametrize(("limit", "length"), [(None, 5.0), (2.0, 2.0), (9.0, 5.0)])
+def test_long_gradients_are_shortened_network_by_network(limit, length):
+    config = dataclasses.replace(TINY, iterations=1, epochs=1, minibatches=1, max_gradient_norm=limit)
+    chain = clipped(config, optax.sgd(1.0))
+    short = {"w": jnp.array([0.3, 0.4])}
+    long, _ = chain.update({"w": jnp.array([3.0, 4.0])}, chain.init(short))
+    assert np.linalg.norm(long["w"]) == pytest.approx(length)
+    np.testing.assert_allclose(chain.update(short, chain.init(short))[0]["w"], [-0.3, -0.4], rtol=1e-6)
 
 
 def test_a_time_limit_that_must_not_bootstrap_counts_as_an_end():
     env, critic = chain(1, 3, terminates=False), linear(np.zeros((4, 1)), [10.0])
     objective = objective_of(lambda s: jnp.float32(1.0))
-    state = PPOState(
-        start(optax.sgd(1.0), Agent(linear(np.zeros((4, 5)), np.zeros(5)), critic)), None, running_moments(2)
-    )
+    agent = Agent(start(SGD, linear(np.zeros((4, 5)), np.zeros(5))), start(SGD, critic))
+    state = PPOState(agent, None, running_moments(2))
     policy = SkillPolicy(
-        state.agent.params.actor, Normaliser(jnp.zeros(2), jnp.ones(2)), for_space(env.action_space), CODES
+        state.agent.actor.params, Normaliser(jnp.zeros(2), jnp.ones(2)), for_space(env.action_space), CODES
     )
 
     @jit

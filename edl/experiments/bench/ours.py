@@ -9,7 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
+from edl import pair
 from edl.artifacts import States
 from edl.discover.kmeans import KMeansConfig, kmeans
 from edl.discover.vqvae import VQVAEConfig, vqvae
@@ -27,6 +29,7 @@ EPISODES = 4096
 WIDTHS = (1, 8, 64, 256, 1024)
 """Runs in one program."""
 CPU_WIDTHS = (1, 8)
+WHOLE = PartitionSpec()
 MATMUL, LARGE_MATMUL = 2048, 8192
 """Sizes of matrices whose product takes a CPU, and a GPU, to its peak."""
 
@@ -62,6 +65,10 @@ def training(runs: int, iterations: int, **changes: int) -> Contestant:
     one = runs == 1
     first, rest = keys_of(keys[0], iterations) if one else jax.vmap(lambda key: keys_of(key, iterations))(keys)
     state = jax.jit(program.init if one else jax.vmap(program.init))(first)
+    mesh = pair.mesh() if one else None
+    if mesh is not None:  # as a run does it
+        run = jax.shard_map(run, mesh=mesh, in_specs=WHOLE, out_specs=WHOLE, check_vma=False)
+        state, rest = jax.device_put((state, rest), NamedSharding(mesh, WHOLE))
     go = _Compiled(run if one else jax.vmap(run), state, rest)
     steps = runs * iterations * program.env_steps
     words = [f"{runs} run{'s' if runs > 1 else ''}", *(f"{name} {value}" for name, value in changes.items())]
@@ -75,8 +82,8 @@ def flop_per_step(program: Program, epochs: int = 4) -> float:
     Playing costs a forward pass of the actor, preparing one of the critic; each epoch costs a forward pass of both and
     a backward pass that is twice that, less the gradient by the inputs. Nothing else is counted.
     """
-    agent = jax.eval_shape(program.init, jax.random.key(0)).inner.agent.params
-    sizes = [[2 * weight.shape[0] * weight.shape[1] for weight in net.weights] for net in (agent.actor, agent.critic)]
+    agent = jax.eval_shape(program.init, jax.random.key(0)).inner.agent
+    sizes = [[2 * weight.shape[0] * weight.shape[1] for weight in net.params.weights] for net in agent]
     once, inputs = sum(map(sum, sizes)), sum(each[0] for each in sizes)
     return float(once + epochs * (3 * once - inputs))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 
-from edl import compile_cache
+from edl import compile_cache, cores
 from edl.experiments.paper.recipes import Recipe
 
 CORES = 1.3
@@ -26,15 +26,8 @@ MOST = 12
 
 def suitable() -> int:
     """How many runs at a time suit this machine: one on every core, or somewhat fewer if they share a device."""
-    cores = len(_cores()) if jax.default_backend() == "cpu" else int(len(_cores()) / CORES)
-    return min(max(cores, 1), MOST)
-
-
-def _cores() -> list[int]:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
+    jobs = len(cores.available()) / (1 if jax.default_backend() == "cpu" else CORES)
+    return min(max(int(jobs), 1), MOST)
 
 
 def share_device() -> None:
@@ -59,7 +52,7 @@ class Workers:
         share_device()
         processes = multiprocessing.get_context("spawn")
         self.cores = processes.Queue()
-        own = _cores() if jax.default_backend() == "cpu" else [None]
+        own = cores.available() if jax.default_backend() == "cpu" else [None]
         for number in range(jobs):
             self.cores.put(own[number % len(own)])
         self.pool = ProcessPoolExecutor(jobs, processes, initializer=_begin, initargs=(self.cores,))
@@ -115,9 +108,9 @@ class Workers:
         return promise
 
 
-def _begin(cores: Any) -> None:
+def _begin(unused: Any) -> None:
     """A process begins: on a core of its own, if it is given one, so that JAX does not make threads for all of them."""
-    core = cores.get()
+    core = unused.get()
     if core is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
     compile_cache.enable()
