@@ -229,3 +229,17 @@ def test_sources_are_chosen_apart():
     chart = hand_made([0.0, 1.0, 5.0, 9.0], [])
     chosen = charts.apart(chart, jnp.array([[0.1], [0.2], [9.0], [5.1], [8.8]]), 3)
     assert sorted(chosen.tolist()) == [0, 2, 3]
+
+
+@pytest.mark.parametrize("count", [0, 1, 8, 9, 17, 32, 33])
+def test_what_is_in_common_does_not_depend_on_how_it_is_computed(count):
+    rows = np.random.default_rng(count).uniform(size=(3, 20, 33)) < 0.2
+    rows = (rows & (np.arange(33) < count)).astype(np.float32)
+    expected = np.swapaxes(rows, 1, 2) @ rows
+    np.testing.assert_array_equal(jit(charts.in_common)(rows[0], jnp.int32(count)), expected[0])
+    counts = jnp.array([max(count - 1, 0), count, 0])
+    rows[0, :, count - 1 :], rows[2] = 0.0, 0.0
+    several = jit(jax.vmap(charts.in_common))(rows, counts)
+    np.testing.assert_array_equal(several, np.swapaxes(rows, 1, 2) @ rows)
+    shared = jit(jax.vmap(charts.in_common, (None, 0)))(rows[1], jnp.array([count, count]))
+    np.testing.assert_array_equal(shared, [expected[1]] * 2)

@@ -53,8 +53,7 @@ def survey_by_crossing(
     def add(traffic: Float[Array, "m m"], batch: tuple) -> tuple[Float[Array, "m m"], None]:
         starts, ends, valid = batch
         passes = crossings(starts, ends, landmarks, pieces) & valid[:, None] & used
-        passes = passes.astype(jnp.float32)
-        return traffic + passes.T @ passes, None
+        return traffic + charts.in_common(passes.astype(jnp.float32), jnp.sum(used)), None
 
     size = BATCH * valid.shape[1]
     batches = jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), (starts, ends, valid.reshape(-1)))

@@ -13,7 +13,7 @@ from edl.envs.maze import MazeState, maze
 from edl.evaluate.geodesic import Geodesic
 from edl.explore.random_walk import random_action
 from edl.learn.roads import crossings, shortest, spread_out
-from edl.learn.walking import WalkingConfig, walking_distance
+from edl.learn.walking import WalkingConfig, last, squares, walking_distance
 from tests.compiling import jit
 from tests.envs.random_mazes import random_text
 
@@ -135,6 +135,26 @@ def test_crossings_by_hand():
     assert crossings(starts, ends, middles, pieces)[:, 0].tolist() == [True, False, False]
     parallel = crossings(jnp.array([[-1.0, 0.0]]), jnp.array([[1.0, 0.0]]), middles, pieces)
     assert not parallel[0, 0]
+
+
+def test_the_last_share_is_found_as_argmax_finds_it():
+    shares = np.random.default_rng(0).uniform(size=(200, 300)).astype(np.float32)
+    shares[np.random.default_rng(1).uniform(size=shares.shape) < 0.98] = -1.0
+    shares[0], shares[1] = -1.0, 0.0
+    shares[2], shares[2, 299], shares[3, 0] = -1.0, 1.0, 1.0
+    found, column = jit(last)(jnp.asarray(shares))
+    np.testing.assert_array_equal(found, shares.max(axis=1) >= 0)
+    assert not found[0]
+    assert found[1]
+    assert (column[2], column[3]) == (299, 0)
+    rows = np.asarray(found)
+    np.testing.assert_allclose(shares[rows, column[rows]], shares[rows].max(axis=1), atol=2.0**-13)
+
+
+def test_squares_are_those_of_all_points_or_of_some():
+    points, state = jnp.array([[0.0, 0.0, 1.0], [3.0, 4.0, 1.0], [1.0, 1.0, 3.0]]), jnp.array([0.0, 0.0, 1.0])
+    assert squares(points, state).tolist() == [0.0, 25.0, 6.0]
+    assert squares(points, state, jnp.array([2, 2, 1])).tolist() == [6.0, 6.0, 25.0]
 
 
 def test_shortest_by_hand():
