@@ -27,5 +27,10 @@ def descend(
 ) -> tuple[Trained, Metrics]:
     """One step down ``loss(params, *args) -> (value, metrics)``."""
     grads, metrics = jax.grad(loss, has_aux=True)(trained.params, *args)
+    return follow(optimiser, trained, grads), metrics
+
+
+def follow(optimiser: optax.GradientTransformation, trained: Trained, grads: PyTree) -> Trained:
+    """One step along these gradients."""
     updates, opt_state = optimiser.update(grads, trained.opt_state, trained.params)
-    return Trained(optax.apply_updates(trained.params, updates), opt_state), metrics
+    return Trained(optax.apply_updates(trained.params, updates), opt_state)

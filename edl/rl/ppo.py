@@ -13,14 +13,14 @@ import jax
 import jax.flatten_util
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from edl import pair
 from edl.artifacts import Integration, SkillPolicy, concatenate
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, rollout
-from edl.nets.descend import Trained, descend, start
+from edl.nets.descend import Trained, follow, start
 from edl.nets.distributions import Distribution, for_space
 from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import Normaliser, RunningMoments, identity, running_moments
@@ -57,7 +57,7 @@ class PPOConfig:
     entropy_weight: float = 0.002
     value_weight: float = 0.5
     max_gradient_norm: float | None = 0.5
-    """Longer gradients, of either network, are shortened to this; None leaves them as they are."""
+    """Longer gradients, of both networks together, are shortened to this; None leaves them as they are."""
     adam_epsilon: float = 1e-5
 
 
@@ -116,7 +116,7 @@ def ppo(
     """Train pi(a|s,z) to maximise the objective's reward; ``integrate`` says how networks are told z."""
     distribution = for_space(env.action_space, config.distribution)
     fixed = identity(env.observation_size) if normaliser is None else normaliser
-    optimiser = clipped(config, optax.adam(falling(config), eps=config.adam_epsilon))
+    optimiser = optax.adam(falling(config), eps=config.adam_epsilon)
 
     def policy_of(state: PPOState) -> SkillPolicy:
         normaliser = state.moments.normaliser() if config.normalise else fixed
@@ -146,12 +146,6 @@ def ppo(
 
     env_steps = config.rollouts * objective.siblings * env.horizon
     return Program(init, step, policy_of, config.iterations, env_steps)
-
-
-def clipped(config: PPOConfig, optimiser: optax.GradientTransformation) -> optax.GradientTransformation:
-    """An optimiser of one network, which never sees gradients longer than the config allows."""
-    limit = config.max_gradient_norm
-    return optimiser if limit is None else optax.chain(optax.clip_by_global_norm(limit), optimiser)
 
 
 def falling(config: PPOConfig) -> optax.Schedule:
@@ -225,22 +219,42 @@ def fit(
         trained, metrics = jax.lax.scan(lambda net, order: step(net, jax.vmap(as_row)(rows[order])), trained, orders)
         return trained, jax.tree.map(jnp.mean, metrics)
 
-    def of_actor(actor: Trained, chosen: Batch) -> tuple[Trained, Metrics]:
-        return descend(optimiser, actor, policy_loss, chosen, distribution, config)
+    def of_actor(actor: Trained, chosen: Batch) -> tuple[MLP, Metrics]:
+        return jax.grad(policy_loss, has_aux=True)(actor.params, chosen, distribution, config)
 
-    def of_critic(critic: Trained, chosen: Batch) -> tuple[Trained, Metrics]:
-        return descend(optimiser, critic, value_loss, chosen, config)
+    def of_critic(critic: Trained, chosen: Batch) -> tuple[MLP, Metrics]:
+        return jax.grad(value_loss, has_aux=True)(critic.params, chosen, config)
 
-    def of_both(agent: Agent, chosen: Batch) -> tuple[Agent, Metrics]:
-        (actor, of_policy), (critic, of_value) = of_actor(agent.actor, chosen), of_critic(agent.critic, chosen)
+    def alone(gradients: Callable) -> Callable:
+        def step(trained: Trained, chosen: Batch) -> tuple[Trained, Metrics]:
+            grads, metrics = gradients(trained, chosen)
+            return follow(optimiser, trained, grads), metrics
+
+        return step
+
+    def together(agent: Agent, chosen: Batch) -> tuple[Agent, Metrics]:
+        (for_actor, of_policy), (for_critic, of_value) = pair.apart(
+            lambda: of_actor(agent.actor, chosen), lambda: of_critic(agent.critic, chosen)
+        )
+        for_actor, for_critic = shortened((for_actor, for_critic), config.max_gradient_norm)
+        actor, critic = follow(optimiser, agent.actor, for_actor), follow(optimiser, agent.critic, for_critic)
         return Agent(actor, critic), of_policy | of_value
 
-    if not pair.paired():
-        return passes(of_both, agent)
+    if not pair.paired() or config.max_gradient_norm is not None:
+        return passes(together, agent)
+    # Without a limit, neither has to know the other's gradients before all is done.
     (actor, of_policy), (critic, of_value) = pair.apart(
-        lambda: passes(of_actor, agent.actor), lambda: passes(of_critic, agent.critic)
+        lambda: passes(alone(of_actor), agent.actor), lambda: passes(alone(of_critic), agent.critic)
     )
     return Agent(actor, critic), of_policy | of_value
+
+
+def shortened(gradients: PyTree, limit: float | Scalar | None) -> PyTree:
+    """The gradients of both networks, as one vector no longer than ``limit``."""
+    if limit is None:
+        return gradients
+    clip = optax.clip_by_global_norm(limit)
+    return clip.update(gradients, clip.init(gradients))[0]
 
 
 def policy_loss(actor: MLP, batch: Batch, distribution: Distribution, config: PPOConfig) -> tuple[Scalar, Metrics]:

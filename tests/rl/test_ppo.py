@@ -21,7 +21,6 @@ from edl.rl.ppo import (
     Batch,
     PPOConfig,
     PPOState,
-    clipped,
     falling,
     fit,
     flat_observations,
@@ -30,6 +29,7 @@ from edl.rl.ppo import (
     policy_loss,
     ppo,
     prepare,
+    shortened,
     standardise,
     value_loss,
 )
@@ -289,14 +289,12 @@ def test_a_batch_without_weight_changes_nothing(weight):
     assert all(np.isfinite(x) for x in metrics.values())
 
 
-@pytest.mark.parametrize(("limit", "length"), [(None, 5.0), (2.0, 2.0), (9.0, 5.0)])
-def test_long_gradients_are_shortened_network_by_network(limit, length):
-    config = dataclasses.replace(TINY, iterations=1, epochs=1, minibatches=1, max_gradient_norm=limit)
-    chain = clipped(config, optax.sgd(1.0))
-    short = {"w": jnp.array([0.3, 0.4])}
-    long, _ = chain.update({"w": jnp.array([3.0, 4.0])}, chain.init(short))
-    assert np.linalg.norm(long["w"]) == pytest.approx(length)
-    np.testing.assert_allclose(chain.update(short, chain.init(short))[0]["w"], [-0.3, -0.4], rtol=1e-6)
+@pytest.mark.parametrize(("limit", "length"), [(None, 13.0), (2.0, 2.0), (20.0, 13.0)])
+def test_long_gradients_are_shortened_together(limit, length):
+    networks = linear([[3.0, 4.0]], [0.0, 0.0]), linear([[0.0], [12.0]], [0.0])
+    actor, critic = shortened(networks, limit)
+    np.testing.assert_allclose(actor.weights[0], np.array([[3.0, 4.0]]) * length / 13, rtol=1e-6)
+    np.testing.assert_allclose(critic.weights[0], np.array([[0.0], [12.0]]) * length / 13, rtol=1e-6)
 
 
 def test_a_time_limit_that_must_not_bootstrap_counts_as_an_end():
