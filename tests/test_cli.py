@@ -287,9 +287,7 @@ def start(out, *words):
         "drive.PIECE_SECONDS = session.CHECKPOINT_SECONDS = session.SAVING_COST = 0.0; sys.exit(main())"
     )
     arguments = [sys.executable, "-c", code, "run", *words, "--out", str(out)]
-    # On one device, as the tests are: bits are the same where the devices are.
-    settings = {**os.environ, "JAX_NUM_CPU_DEVICES": "1"}
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=settings)
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
 
 
 def wait_for(condition, process, seconds=120):

@@ -121,7 +121,7 @@ def test_eight_devices_and_parts_give_the_same_numbers(swept, tmp_path):
     out, _ = swept
     asked = tmp_path / "grid.json"
     asked.write_text(json.dumps(ASKED))
-    settings = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    settings = {**os.environ, "JAX_NUM_CPU_DEVICES": "8", "JAX_PLATFORMS": "cpu"}
     subprocess.run([sys.executable, "-c", SCRIPT, str(asked), str(tmp_path / "many")], env=settings, check=True)
     sweep.sweep(GRID, tmp_path / "parts", most=3)
     for point in GRID.points:
