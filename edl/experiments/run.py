@@ -83,8 +83,7 @@ def execute(
     if folder is None and out is not None:
         folder = begin(config, out)
     if until == "learn" and works:
-        # The first stage too: it would be compiled more slowly beside another one than by that one's thread.
-        drive.prepare(works, config.num_seeds, after=lambda: _prepare_assessment(config, world, works))
+        drive.prepare(works[1:], config.num_seeds, after=lambda: _prepare_assessment(config, world, works))
     return work(config, world, folder, until, report or Quiet())
 
 
