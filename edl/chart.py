@@ -14,14 +14,13 @@ chords through a landmark must have no small eigenvalue.
 Lengths are in units of a typical move (see `unit_of`), so nothing here is tuned to the size of a world.
 """
 
-from typing import NamedTuple
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from edl.nets.exact import exact
+from edl.nets.in_common import in_common
 from edl.types import Scalar
 
 TOLERANCE = 0.15
@@ -42,8 +41,6 @@ FAILURE = 4.0
 """How many walks along a road one failure to walk it outweighs."""
 GROWTH = 1.25
 """When the chart is full, the spacing grows by this factor."""
-SHARES = (1, 2, 3, 4)
-"""Of the columns, in quarters, that `in_common` can do with."""
 
 
 class Chart(eqx.Module):
@@ -129,35 +126,6 @@ def weigh(chart: Chart, paths: Float[Array, "e t1 s"], valid: Bool[Array, "e t"]
     )
 
 
-@jax.custom_batching.custom_vmap
-def in_common(passes: Float[Array, "n m"], count: Int[Array, ""]) -> Float[Array, "m m"]:
-    """passes^T passes: how many rows two columns have in common; all but the first ``count`` columns are zero.
-
-    Few landmarks may be in use of those that there is room for, so the product is taken of as few columns as will do.
-    """
-    return _in_common(passes, count)
-
-
-@in_common.def_vmap
-def _(axis_size: int, batched: list[bool], passes: Array, count: Array) -> tuple[Array, bool]:
-    """Of several charts, as many columns as the fullest needs: under a plain vmap, all widths would be computed."""
-    passes = passes if batched[0] else jnp.broadcast_to(passes, (axis_size, *passes.shape))
-    return _in_common(passes, jnp.max(count)), True
-
-
-def _in_common(passes: Float[Array, "*b n m"], count: Int[Array, ""]) -> Float[Array, "*b m m"]:
-    size = passes.shape[-1]
-    widths = [-(-size * share // len(SHARES)) for share in SHARES]
-
-    def product(width: int) -> Float[Array, "*b m m"]:
-        some = passes[..., :width]
-        room = [(0, 0)] * (passes.ndim - 2) + [(0, size - width)] * 2
-        return jnp.pad(jnp.swapaxes(some, -1, -2) @ some, room)
-
-    enough = jnp.searchsorted(jnp.asarray(widths[:-1]), count)
-    return jax.lax.switch(enough, [lambda width=width: product(width) for width in widths])
-
-
 def add_landmarks(chart: Chart, states: Float[Array, "n s"], valid: Bool[Array, " n"]) -> Chart:
     """Farthest-point sampling: add the state farthest from all landmarks, while it is farther than the spacing."""
     gap = jnp.where(valid, jnp.min(chart.gaps(states), axis=1), -jnp.inf)
@@ -234,71 +202,3 @@ def close_roads(chart: Chart, begin: Int[Array, " n"], end: Int[Array, " n"], fa
     cost = jnp.where(failed, FAILURE, 0.0)
     traffic = chart.traffic.at[begin, end].add(-cost).at[end, begin].add(-cost)
     return eqx.tree_at(lambda c: c.traffic, chart, traffic)
-
-
-class Ways(NamedTuple):
-    """Ways from a few source landmarks to all others: how many roads, and the landmark before each on the best way."""
-
-    sources: Int[Array, " c"]
-    hops: Float[Array, "c m"]
-    back: Int[Array, "c m"]
-
-    def source_of(self, chart: Chart, state: Float[Array, " s"]) -> Int[Array, ""]:
-        """The source nearest to a state."""
-        return jnp.argmin(jnp.sum((chart.landmarks[self.sources] - state / chart.unit) ** 2, axis=1))
-
-    def way(self, source: Int[Array, ""], goal: Int[Array, ""], most: int) -> tuple[Int[Array, " l"], Int[Array, ""]]:
-        """Landmarks on the way from the source (in row 0) to the goal, and how many roads it has."""
-
-        def hop(node, _):
-            before = self.back[source, node]
-            return before, (node, before != node)
-
-        _, (nodes, moving) = jax.lax.scan(hop, goal, length=most)
-        length = jnp.sum(moving)
-        return nodes[jnp.clip(length - jnp.arange(most), 0)], length
-
-
-def apart(chart: Chart, states: Float[Array, "e s"], count: int) -> Int[Array, " c"]:
-    """The landmarks nearest to ``count`` of the states, chosen far apart from each other."""
-
-    def pick(gap, _):
-        best = jnp.argmax(gap)
-        return jnp.minimum(gap, jnp.sum((states - states[best]) ** 2, axis=1)), best
-
-    _, chosen = jax.lax.scan(pick, jnp.full(states.shape[0], jnp.inf), length=count)
-    return jnp.argmin(chart.gaps(states[chosen] / chart.unit), axis=1)
-
-
-def ways_from(chart: Chart, sources: Int[Array, " c"]) -> Ways:
-    """Breadth-first search.
-
-    Each road takes about one step, so the best way is the one with the fewest roads; of two roads that end such a way,
-    the more travelled one is taken. Sources can always be left, whatever lies around them.
-    """
-    open_ = (chart.traffic >= 1) & chart.used[:, None] & chart.used[None]
-    passable = chart.passable().at[sources].set(True)
-    roads = (open_ & passable[:, None]).astype(jnp.float32)
-    start = jax.nn.one_hot(sources, roads.shape[0])
-
-    def widen(carry):
-        reached, hops, depth, _ = carry
-        wider = jnp.minimum(reached + reached @ roads, 1.0)
-        wider = (wider > 0).astype(jnp.float32)
-        hops = jnp.where((wider > 0) & (reached == 0), depth + 1, hops)
-        return wider, hops, depth + 1, jnp.any(wider > reached)
-
-    first = (start, jnp.where(start > 0, 0.0, jnp.inf), jnp.float32(0), jnp.bool_(True))
-    _, hops, _, _ = jax.lax.while_loop(lambda carry: carry[3], widen, first)
-
-    # The busiest road and where it begins in one number: one maximum, where an argmax would take a CPU thrice as long.
-    size = roads.shape[0]
-    busy = jnp.clip(chart.traffic, 0, 2**31 // size - 1).astype(jnp.int32) * (roads > 0)
-    words = busy * size + jnp.arange(size)[::-1, None]
-
-    def before(hops):
-        leads = hops[:, None] + 1 == hops[None, :]
-        best = size - 1 - jnp.max(jnp.where(leads, words, size - 1), axis=0) % size
-        return jnp.where(jnp.isfinite(hops) & (hops > 0), best, jnp.arange(hops.shape[0]))
-
-    return Ways(sources, hops, jax.vmap(before)(hops))

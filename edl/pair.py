@@ -10,19 +10,26 @@ from typing import TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, PyTree
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 AXIS = "pair"
+WHOLE = PartitionSpec()
+"""The same on both."""
 
 
 def mesh() -> Mesh | None:
     """Two processor cores, if JAX may use two (see `edl.cores`); a GPU is not shared."""
     devices = jax.devices()
     return Mesh(np.array(devices[:2]), (AXIS,)) if len(devices) > 1 and devices[0].platform == "cpu" else None
+
+
+def together(mesh: Mesh, function: Callable[..., T]) -> Callable[..., T]:
+    """A function that both run, on the same arguments, with the same result."""
+    return jax.shard_map(function, mesh=mesh, in_specs=WHOLE, out_specs=WHOLE, check_vma=False)
 
 
 def paired() -> bool:

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from edl import chart as charts
-from edl.chart import FAILURE, GROWTH, NEW, TOLERANCE, blank_chart, close_roads, extend, make_room, unit_of, ways_from
+from edl.chart import FAILURE, GROWTH, NEW, TOLERANCE, blank_chart, close_roads, extend, make_room, unit_of
 from edl.envs import layouts
 from edl.envs.maze import maze
 from edl.explore.random_walk import wander
+from edl.nets.in_common import in_common
+from edl.ways import apart, ways_from
 from tests.compiling import jit
 
 ROOMS = """\
@@ -227,7 +229,7 @@ def test_smallest_eigenvalues_are_those_of_numpy(size):
 
 def test_sources_are_chosen_apart():
     chart = hand_made([0.0, 1.0, 5.0, 9.0], [])
-    chosen = charts.apart(chart, jnp.array([[0.1], [0.2], [9.0], [5.1], [8.8]]), 3)
+    chosen = apart(chart, jnp.array([[0.1], [0.2], [9.0], [5.1], [8.8]]), 3)
     assert sorted(chosen.tolist()) == [0, 2, 3]
 
 
@@ -236,10 +238,10 @@ def test_what_is_in_common_does_not_depend_on_how_it_is_computed(count):
     rows = np.random.default_rng(count).uniform(size=(3, 20, 33)) < 0.2
     rows = (rows & (np.arange(33) < count)).astype(np.float32)
     expected = np.swapaxes(rows, 1, 2) @ rows
-    np.testing.assert_array_equal(jit(charts.in_common)(rows[0], jnp.int32(count)), expected[0])
+    np.testing.assert_array_equal(jit(in_common)(rows[0], jnp.int32(count)), expected[0])
     counts = jnp.array([max(count - 1, 0), count, 0])
     rows[0, :, count - 1 :], rows[2] = 0.0, 0.0
-    several = jit(jax.vmap(charts.in_common))(rows, counts)
+    several = jit(jax.vmap(in_common))(rows, counts)
     np.testing.assert_array_equal(several, np.swapaxes(rows, 1, 2) @ rows)
-    shared = jit(jax.vmap(charts.in_common, (None, 0)))(rows[1], jnp.array([count, count]))
+    shared = jit(jax.vmap(in_common, (None, 0)))(rows[1], jnp.array([count, count]))
     np.testing.assert_array_equal(shared, [expected[1]] * 2)

@@ -56,12 +56,9 @@ class Episode(NamedTuple):
         return self.features[self.length]
 
 
-UNROLL = 2
-
-
-def unroll() -> int:
+def steps_a_turn() -> int:
     """Steps in one turn of the time loop. On a GPU a turn costs as much as a step of one run; a CPU gains nothing."""
-    return 1 if jax.default_backend() == "cpu" else UNROLL
+    return 1 if jax.default_backend() == "cpu" else 2
 
 
 Draw = Callable[[Key], Any]
@@ -125,7 +122,7 @@ def rollout_with_memory(
     first = (state, begin(env.observe(state)), jnp.bool_(True))
     # Steps outside of JAX are too dear to be played after the end.
     by_host = partial(scan_while_any, lambda carry: carry[2])
-    scan = by_host if isinstance(env, HostEnv) else partial(jax.lax.scan, unroll=unroll())
+    scan = by_host if isinstance(env, HostEnv) else partial(jax.lax.scan, unroll=steps_a_turn())
     _, played = scan(advance, first, (drawn, keys[:, 1]))
     observations, actions, reached, terminated, truncated, valid, extras, states = played
     observations = jnp.concatenate([observations, reached[-1:]])

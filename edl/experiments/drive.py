@@ -17,19 +17,18 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, PyTree
 
 from edl.envs.host import check_hosts
 from edl.experiments.compiled import as_arrays, executable, from_signature, signature
+from edl.experiments.over_seeds import on_devices, one_copy, over_seeds
 from edl.program import Program, keys_of
 from edl.types import Key, Keys
 
 ROWS = 100
 """Rows of the log in a stage (fewer if it has fewer iterations)."""
 PIECE_SECONDS = 0.5
-LANES, WHOLE = PartitionSpec("lanes"), PartitionSpec()
-"""Dealt out to the devices of a mesh along the leading axis, or the same on each."""
 STATE = 1
 """Which argument of a piece is the state, whose buffers the new state takes over."""
 Builder = Callable[..., Program]
@@ -114,7 +113,7 @@ def _outline(build: Builder, per_seed: tuple[bool, ...], num_seeds: int, tree: A
 
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), num_seeds))
     inputs = from_signature(tree, shapes)
-    state, artifact = jax.eval_shape(functools.partial(_over_seeds, one, per_seed, num_seeds, None), inputs, keys)
+    state, artifact = jax.eval_shape(functools.partial(over_seeds, one, per_seed, num_seeds, None), inputs, keys)
     return Outline(*facts[0], state, artifact)
 
 
@@ -151,10 +150,7 @@ def finish(work: Work, position: Position, num_seeds: int, wait: Wait = immediat
     quick = outline(work, num_seeds).quick
     work = deal_out(work)
     compiled = wait(lambda: executable(_finish, work.static(num_seeds), work.inputs, position.state, quick=quick))
-    result = jax.block_until_ready(compiled(work.inputs, position.state))
-    if work.mesh is not None and _spec(work.mesh, True) == WHOLE:  # both of a pair have all of it: one copy will do
-        result = jax.tree.map(lambda leaf: leaf.addressable_data(0), result)
-    return result
+    return one_copy(work.mesh, jax.block_until_ready(compiled(work.inputs, position.state)))
 
 
 def compile_piece(work: Work, facts: Outline, keys: Keys | jax.ShapeDtypeStruct) -> Callable:
@@ -167,24 +163,6 @@ def deal_out(work: Work) -> Work:
     """The same work with its inputs as arrays, where they are needed."""
     pairs = zip(as_arrays(work.inputs), work.per_seed, strict=True)
     return work._replace(inputs=tuple(on_devices(work.mesh, each, per_seed) for each, per_seed in pairs))
-
-
-def on_devices(mesh: Mesh | None, tree: PyTree, per_seed: bool = True) -> PyTree:
-    """Arrays, or their shapes, where they are needed: if there is a seed to a row, spread over the lanes."""
-    if mesh is None:
-        return tree
-    place = NamedSharding(mesh, _spec(mesh, per_seed))
-
-    def put(leaf: Any) -> Any:
-        if isinstance(leaf, jax.ShapeDtypeStruct):
-            return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=place)
-        return jax.device_put(leaf, place)
-
-    return jax.tree.map(put, tree)
-
-
-def _spec(mesh: Mesh, per_seed: bool) -> PartitionSpec:
-    return LANES if per_seed and LANES[0] in mesh.axis_names else WHOLE
 
 
 def _pieces(
@@ -217,36 +195,16 @@ def _pieces(
             return
 
 
-def _over_seeds(
-    one: Callable, per_seed: tuple[bool, ...], seeds: int, mesh: Mesh | None, inputs: tuple, *batched: PyTree
-) -> PyTree:
-    """Map over the seeds. A single seed goes without: under vmap, both sides of each branch would be computed."""
-    if mesh is not None:
-        dealt = _spec(mesh, True)
-        local = functools.partial(_over_seeds, one, per_seed, seeds if dealt == WHOLE else seeds // mesh.size, None)
-        specs = (tuple(_spec(mesh, each) for each in per_seed), *[dealt] * len(batched))
-        return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=dealt, check_vma=False)(inputs, *batched)
-    axes = tuple(0 if each else None for each in per_seed)
-    if seeds > 1:
-        return jax.vmap(one, in_axes=(axes, *[0] * len(batched)), axis_size=seeds)(inputs, *batched)
-    alone = tuple(_first(x) if each else x for x, each in zip(inputs, per_seed, strict=True))
-    return jax.tree.map(lambda x: jnp.asarray(x)[None], one(alone, *map(_first, batched)))
-
-
-def _first(tree: PyTree) -> PyTree:
-    return jax.tree.map(lambda x: x[0], tree)
-
-
 def _init(
     build: Builder, per_seed: tuple[bool, ...], seeds: int, mesh: Mesh | None, inputs: tuple, keys: Keys
 ) -> PyTree:
-    return _over_seeds(lambda inputs, key: build(*inputs).init(key), per_seed, seeds, mesh, inputs, keys)
+    return over_seeds(lambda inputs, key: build(*inputs).init(key), per_seed, seeds, mesh, inputs, keys)
 
 
 def _finish(
     build: Builder, per_seed: tuple[bool, ...], seeds: int, mesh: Mesh | None, inputs: tuple, state: PyTree
 ) -> PyTree:
-    return _over_seeds(lambda inputs, state: build(*inputs).finish(state), per_seed, seeds, mesh, inputs, state)
+    return over_seeds(lambda inputs, state: build(*inputs).finish(state), per_seed, seeds, mesh, inputs, state)
 
 
 def _run_piece(
@@ -276,7 +234,7 @@ def _run_piece(
 
         return jax.lax.fori_loop(start, stop, body, (state, zeros, zeros))
 
-    return _over_seeds(one, (*per_seed, False, False), seeds, mesh, (*inputs, start, stop), keys, state)
+    return over_seeds(one, (*per_seed, False, False), seeds, mesh, (*inputs, start, stop), keys, state)
 
 
 def prepare(works: Sequence[Work], num_seeds: int, after: Callable[[], None] = lambda: None) -> threading.Thread:

@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from edl import chart as charts
 from edl.artifacts import Experience, States, blank_experience
-from edl.chart import Chart, Ways
+from edl.chart import Chart
 from edl.config import config
 from edl.envs.base import Box, Env
 from edl.envs.rollout import Episode, Skill, rollout_with_memory
@@ -33,6 +33,7 @@ from edl.explore.random_walk import random_action, wander
 from edl.explore.region import Predicate
 from edl.program import Program
 from edl.types import Key, Metrics, Scalar
+from edl.ways import Ways, apart, ways_from
 
 
 @config
@@ -122,7 +123,7 @@ def frontier(env: Env, config: FrontierConfig) -> Program[FrontierState, States]
 
     def step(state: FrontierState, key: Key) -> tuple[FrontierState, Metrics]:
         starts = state.experience.paths[: 2 * config.rollouts, 0]
-        ways = charts.ways_from(state.chart, charts.apart(state.chart, starts, config.sources))
+        ways = ways_from(state.chart, apart(state.chart, starts, config.sources))
         promise_key, play_key = jax.random.split(key)
         choose = goal_chooser(promise_key, state, ways, env.horizon, config)
         keys = jax.random.split(play_key, config.rollouts)

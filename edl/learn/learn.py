@@ -21,7 +21,7 @@ from edl.learn.walking import WalkingConfig, walking_distance
 from edl.nets.normalise import Normaliser
 from edl.objective import Objective
 from edl.program import Program, until
-from edl.rl import ppo as ppo_module
+from edl.rl import ppo_config
 from edl.rl.ppo import PPOConfig, ppo
 from edl.types import Key, Metrics
 
@@ -60,7 +60,7 @@ def paper(**changes: Any) -> LearnConfig:
         "distance": "euclidean",
         "rivalry": True,
         "stop_at": 2.0,
-        "ppo": ppo_module.paper(gamma=1.0, bootstrap=False),
+        "ppo": ppo_config.paper(gamma=1.0, bootstrap=False),
     }
     return LearnConfig(**(recipe | changes))
 

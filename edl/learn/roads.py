@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from edl import chart as charts
 from edl.chart import Chart
+from edl.nets.in_common import in_common
 from edl.types import Key, Scalar
 
 BATCH = 50
@@ -53,7 +54,7 @@ def survey_by_crossing(
     def add(traffic: Float[Array, "m m"], batch: tuple) -> tuple[Float[Array, "m m"], None]:
         starts, ends, valid = batch
         passes = crossings(starts, ends, landmarks, pieces) & valid[:, None] & used
-        return traffic + charts.in_common(passes.astype(jnp.float32), jnp.sum(used)), None
+        return traffic + in_common(passes.astype(jnp.float32), jnp.sum(used)), None
 
     size = BATCH * valid.shape[1]
     batches = jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), (starts, ends, valid.reshape(-1)))

@@ -6,82 +6,28 @@ The actor sees (s, z). The critic sees (s, z) and whatever the objective lets it
 antigoal).
 """
 
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.flatten_util
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 
 from edl import pair
 from edl.artifacts import Integration, SkillPolicy, concatenate
-from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, rollout
-from edl.nets.descend import Trained, follow, start
+from edl.nets.descend import start
 from edl.nets.distributions import Distribution, for_space
-from edl.nets.mlp import MLP, mlp
+from edl.nets.mlp import mlp
 from edl.nets.normalise import Normaliser, RunningMoments, identity, running_moments
 from edl.objective import Objective
 from edl.program import Program
 from edl.rl.advantage import gae
-from edl.rl.shuffle import shuffles
-from edl.types import Key, Metrics, Scalar
-
-
-@config
-class PPOConfig:
-    """Defaults are ours, tuned for wall-clock time to quality; `paper` has the paper's."""
-
-    iterations: int = 400
-    """Cycles of playing and descending."""
-    rollouts: int = 128
-    """Skills drawn per iteration; each is played once, or once per sibling."""
-    epochs: int = 4
-    minibatches: int = 8
-    hidden: tuple[int, ...] = (128, 128)
-    distribution: Literal["beta", "tanh_gaussian"] = "beta"
-    """Of continuous actions; discrete ones always have a categorical."""
-    normalise: bool = False
-    """Normalise observations by running moments (otherwise by those of the explored states, where there are any)."""
-    bootstrap: bool = True
-    """At the time limit, bootstrap from V(s_T); off where the reward is terminal and undiscounted."""
-    learning_rate: float = 2e-3
-    last_learning_rate: float = 2e-4
-    """The learning rate falls to this in a straight line."""
-    gamma: float = 0.99
-    gae_lambda: float = 0.95
-    clip: float = 0.2
-    entropy_weight: float = 0.002
-    value_weight: float = 0.5
-    max_gradient_norm: float | None = 0.5
-    """Longer gradients, of both networks together, are shortened to this; None leaves them as they are."""
-    adam_epsilon: float = 1e-5
-
-
-def paper(**changes: Any) -> PPOConfig:
-    """The paper's table: horizon 2500, batches of 250, 4 epochs; Adam's epsilon as in the authors' code."""
-    recipe: dict[str, Any] = {
-        "iterations": 2500,
-        "rollouts": 50,
-        "minibatches": 10,
-        "learning_rate": 3e-4,
-        "last_learning_rate": 3e-4,
-        "gae_lambda": 0.98,
-        "entropy_weight": 0.01,
-        "max_gradient_norm": None,
-        "adam_epsilon": 1e-3,
-    }
-    return PPOConfig(**(recipe | changes))
-
-
-class Agent(NamedTuple):
-    """The actor pi(a|s,z) and the critic V(s,z), each with its optimiser: they have no parameter in common."""
-
-    actor: Trained
-    critic: Trained
+from edl.rl.ppo_config import PPOConfig, falling
+from edl.rl.ppo_fit import Agent, Batch, fit
+from edl.types import Key, Metrics
 
 
 class PPOState(NamedTuple):
@@ -90,18 +36,6 @@ class PPOState(NamedTuple):
     agent: Agent
     objective: Any
     moments: RunningMoments
-
-
-class Batch(NamedTuple):
-    """One row per step played."""
-
-    inputs: Float[Array, "n c"]
-    """Of the critic; the first ones are the actor's."""
-    actions: Array
-    log_probs: Float[Array, " n"]
-    advantages: Float[Array, " n"]
-    returns: Float[Array, " n"]
-    weights: Float[Array, " n"]
 
 
 def ppo(
@@ -148,12 +82,6 @@ def ppo(
     return Program(init, step, policy_of, config.iterations, env_steps)
 
 
-def falling(config: PPOConfig) -> optax.Schedule:
-    """From the first learning rate to the last, over all descents."""
-    total = config.iterations * config.epochs * config.minibatches
-    return lambda count: config.learning_rate + (config.last_learning_rate - config.learning_rate) * count / total
-
-
 def play(key: Key, env: Env, objective: Objective, learned: Any, policy: SkillPolicy, rollouts: int) -> Episode:
     """Draw skills, play each from its own start, ``siblings`` times; siblings are told where the other ended."""
 
@@ -196,89 +124,6 @@ def prepare(
     batch, rewards = pair.mapped(of_one, episodes)
     batch = batch._replace(advantages=standardise(batch.advantages, batch.weights))
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch), rewards
-
-
-def fit(
-    key: Key,
-    agent: Agent,
-    batch: Batch,
-    distribution: Distribution,
-    optimiser: optax.GradientTransformation,
-    config: PPOConfig,
-) -> tuple[Agent, Metrics]:
-    """``epochs`` passes over the batch in ``minibatches`` shuffled parts. Of two devices, each fits one network."""
-    size = batch.weights.shape[0]
-    part = size // config.minibatches
-    row = jax.tree.map(lambda x: x[0], batch)
-    as_row = jax.flatten_util.ravel_pytree(row)[1]
-    # One array, so that a shuffled minibatch is one gather.
-    rows = jax.vmap(lambda row: jax.flatten_util.ravel_pytree(row)[0])(batch)
-    orders = shuffles(key, config.epochs, size)[:, : part * config.minibatches].reshape(-1, part)
-
-    def passes(step: Callable, trained: Any) -> tuple[Any, Metrics]:
-        trained, metrics = jax.lax.scan(lambda net, order: step(net, jax.vmap(as_row)(rows[order])), trained, orders)
-        return trained, jax.tree.map(jnp.mean, metrics)
-
-    def of_actor(actor: Trained, chosen: Batch) -> tuple[MLP, Metrics]:
-        return jax.grad(policy_loss, has_aux=True)(actor.params, chosen, distribution, config)
-
-    def of_critic(critic: Trained, chosen: Batch) -> tuple[MLP, Metrics]:
-        return jax.grad(value_loss, has_aux=True)(critic.params, chosen, config)
-
-    def alone(gradients: Callable) -> Callable:
-        def step(trained: Trained, chosen: Batch) -> tuple[Trained, Metrics]:
-            grads, metrics = gradients(trained, chosen)
-            return follow(optimiser, trained, grads), metrics
-
-        return step
-
-    def together(agent: Agent, chosen: Batch) -> tuple[Agent, Metrics]:
-        (for_actor, of_policy), (for_critic, of_value) = pair.apart(
-            lambda: of_actor(agent.actor, chosen), lambda: of_critic(agent.critic, chosen)
-        )
-        for_actor, for_critic = shortened((for_actor, for_critic), config.max_gradient_norm)
-        actor, critic = follow(optimiser, agent.actor, for_actor), follow(optimiser, agent.critic, for_critic)
-        return Agent(actor, critic), of_policy | of_value
-
-    if not pair.paired() or config.max_gradient_norm is not None:
-        return passes(together, agent)
-    # Without a limit, neither has to know the other's gradients before all is done.
-    (actor, of_policy), (critic, of_value) = pair.apart(
-        lambda: passes(alone(of_actor), agent.actor), lambda: passes(alone(of_critic), agent.critic)
-    )
-    return Agent(actor, critic), of_policy | of_value
-
-
-def shortened(gradients: PyTree, limit: float | Scalar | None) -> PyTree:
-    """The gradients of both networks, as one vector no longer than ``limit``."""
-    if limit is None:
-        return gradients
-    clip = optax.clip_by_global_norm(limit)
-    return clip.update(gradients, clip.init(gradients))[0]
-
-
-def policy_loss(actor: MLP, batch: Batch, distribution: Distribution, config: PPOConfig) -> tuple[Scalar, Metrics]:
-    """-E[ min(rho A, clip(rho, 1 - eps, 1 + eps) A) ] - c_H H(pi), over the rows that train."""
-    params = actor.rows(batch.inputs[:, : actor.inputs])
-    log_probs = jax.vmap(distribution.log_prob)(params, batch.actions)
-    entropies = jax.vmap(distribution.entropy)(params)
-    ratios = jnp.exp(log_probs - batch.log_probs)
-    clipped = jnp.clip(ratios, 1 - config.clip, 1 + config.clip)
-    gains = jnp.minimum(ratios * batch.advantages, clipped * batch.advantages)
-    loss, entropy = -mean(gains, batch), mean(entropies, batch)
-    outside = mean((jnp.abs(ratios - 1) > config.clip).astype(jnp.float32), batch)
-    return loss - config.entropy_weight * entropy, {"policy_loss": loss, "entropy": entropy, "clipped": outside}
-
-
-def value_loss(critic: MLP, batch: Batch, config: PPOConfig) -> tuple[Scalar, Metrics]:
-    """c_V (V - R)^2, over the rows that train."""
-    loss = mean((critic.rows(batch.inputs)[:, 0] - batch.returns) ** 2, batch)
-    return config.value_weight * loss, {"value_loss": loss}
-
-
-def mean(x: Float[Array, " n"], batch: Batch) -> Scalar:
-    """Over the rows that train."""
-    return jnp.sum(x * batch.weights) / jnp.maximum(jnp.sum(batch.weights), 1.0)
 
 
 def standardise(x: Float[Array, "e t"], weights: Float[Array, "e t"]) -> Float[Array, "e t"]:

@@ -16,23 +16,9 @@ from edl.nets.descend import start
 from edl.nets.distributions import Categorical, for_space
 from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import Normaliser, running_moments
-from edl.rl.ppo import (
-    Agent,
-    Batch,
-    PPOConfig,
-    PPOState,
-    falling,
-    fit,
-    flat_observations,
-    paper,
-    play,
-    policy_loss,
-    ppo,
-    prepare,
-    shortened,
-    standardise,
-    value_loss,
-)
+from edl.rl.ppo import PPOState, flat_observations, play, ppo, prepare, standardise
+from edl.rl.ppo_config import PPOConfig, falling, paper
+from edl.rl.ppo_fit import Agent, Batch, fit, policy_loss, shortened, value_loss
 from tests.compiling import jit
 from tests.probes.worlds import GAMMA, PROBES
 from tests.rl.training import CHAINS, CODES, objective_of, trained

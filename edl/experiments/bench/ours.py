@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding
 
 from edl import pair
 from edl.artifacts import States
@@ -22,14 +22,13 @@ from edl.explore.smm import SMMConfig, smm
 from edl.learn import learn, paper
 from edl.learn.distance import Euclidean
 from edl.program import Program, execute, keys_of
-from edl.rl import ppo as ppo_module
+from edl.rl import ppo_config
 
 WORLD = "bottleneck"
 EPISODES = 4096
 WIDTHS = (1, 8, 64, 256, 1024)
 """Runs in one program."""
 CPU_WIDTHS = (1, 8)
-WHOLE = PartitionSpec()
 MATMUL, LARGE_MATMUL = 2048, 8192
 """Sizes of matrices whose product takes a CPU, and a GPU, to its peak."""
 
@@ -50,7 +49,7 @@ def recipe(iterations: int, skills: int = 10, rollouts: int = 50, width: int = 1
     found = jax.jit(lambda key: execute(kmeans(states, KMeansConfig(num_skills=skills)), key)[0])(jax.random.key(2))
     # Codes as long as those of the paper's VQ-VAE: for speed it matters how long they are, not what they mean.
     codes = jax.random.normal(jax.random.key(3), (skills, VQVAEConfig().code_size))
-    ppo = ppo_module.paper(iterations=iterations, rollouts=rollouts, hidden=(width, width), gamma=1.0, bootstrap=False)
+    ppo = ppo_config.paper(iterations=iterations, rollouts=rollouts, hidden=(width, width), gamma=1.0, bootstrap=False)
     return learn(env, dataclasses.replace(found, codes=codes), Euclidean(), paper(ppo=ppo))
 
 
@@ -67,8 +66,8 @@ def training(runs: int, iterations: int, **changes: int) -> Contestant:
     state = jax.jit(program.init if one else jax.vmap(program.init))(first)
     mesh = pair.mesh() if one else None
     if mesh is not None:  # as a run does it
-        run = jax.shard_map(run, mesh=mesh, in_specs=WHOLE, out_specs=WHOLE, check_vma=False)
-        state, rest = jax.device_put((state, rest), NamedSharding(mesh, WHOLE))
+        run = pair.together(mesh, run)
+        state, rest = jax.device_put((state, rest), NamedSharding(mesh, pair.WHOLE))
     go = _Compiled(run if one else jax.vmap(run), state, rest)
     steps = runs * iterations * program.env_steps
     words = [f"{runs} run{'s' if runs > 1 else ''}", *(f"{name} {value}" for name, value in changes.items())]

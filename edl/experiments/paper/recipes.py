@@ -15,7 +15,7 @@ from edl.experiments.settings import RunConfig, to_json
 from edl.experiments.stages import settle
 from edl.learn import LearnConfig, paper
 from edl.rl.ppo import PPOConfig
-from edl.rl.ppo import paper as ppo_paper
+from edl.rl.ppo_config import paper as ppo_paper
 
 
 class Grid(NamedTuple):
