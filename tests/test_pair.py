@@ -12,7 +12,6 @@ from edl import cores, pair
 
 SCRIPT = """
 import jax, jax.numpy as jnp, numpy as np
-from jax.sharding import PartitionSpec
 from edl import compile_cache, cores, pair
 cores.enable()
 compile_cache.enable()
@@ -20,8 +19,7 @@ mesh = pair.mesh()
 assert mesh.size == 2
 
 def together(function, *args):
-    whole = PartitionSpec()
-    return jax.jit(jax.shard_map(function, mesh=mesh, in_specs=whole, out_specs=whole, check_vma=False))(*args)
+    return jax.jit(pair.together(mesh, function))(*args)
 
 def same(one, two, **tolerance):
     assert jax.tree.structure(one) == jax.tree.structure(two)
@@ -85,6 +83,16 @@ same(one, two, rtol=2e-4, atol=2e-5)
 untrained = drive.outline(work, 1).artifact
 assert jax.tree.structure(untrained) == jax.tree.structure(two)
 same(result(work, "learn", cut=2), two, rtol=0)
+
+# What is compiled ahead, of mere shapes, is what will be wanted.
+from edl.experiments import compiled
+shorter = dataclasses.replace(config, learner=dataclasses.replace(learner, ppo=dataclasses.replace(ppo, iterations=2)))
+shapes = jax.eval_shape(lambda: skills)
+drive.prepare([stages.learn_work(shorter, world, shapes, stages.Euclidean())], 1).join()
+def compile_now(*request):
+    raise AssertionError(f"not compiled ahead: {request}")
+compiled.compile_now = compile_now
+result(stages.learn_work(shorter, world, skills, stages.Euclidean()), "learn")
 many = dataclasses.replace(config, num_seeds=2)
 assert stages.learn_work(many, world, skills, stages.Euclidean()).mesh is None
 print("all the same")
@@ -94,6 +102,7 @@ print("all the same")
 def test_two_devices_do_what_one_does():
     inherited = {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "JAX_NUM_CPU_DEVICES")}
     settings = {**inherited, "JAX_NUM_CPU_DEVICES": "2", "JAX_PLATFORMS": "cpu"}
+    settings["XLA_FLAGS"] = "--xla_backend_optimization_level=0"  # it runs for less time than it compiles
     done = subprocess.run([sys.executable, "-c", SCRIPT], env=settings, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "all the same" in done.stdout

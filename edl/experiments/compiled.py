@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
 from edl import threefry
@@ -75,9 +75,14 @@ def signature(args: PyTree) -> tuple[Any, tuple]:
 
 
 def _place(leaf: Any) -> NamedSharding | None:
-    """Where an array lies, if it is spread over devices."""
+    """Where an array lies, if it is spread over devices. JAX says of some that they are whole along each axis."""
     place = getattr(leaf, "sharding", None)
-    return place if isinstance(place, NamedSharding) else None
+    if not isinstance(place, NamedSharding):
+        return None
+    axes = list(place.spec)
+    while axes and axes[-1] is None:
+        axes.pop()
+    return NamedSharding(place.mesh, PartitionSpec(*axes), memory_kind=place.memory_kind)
 
 
 def from_signature(tree: Any, shapes: tuple) -> PyTree:
