@@ -8,6 +8,7 @@ draws in a dozen places, that is most of its compilation. Every bit that is draw
 import functools
 
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, UInt32
 
 Words = UInt32[Array, "..."]
@@ -17,15 +18,19 @@ PARITY = 0x1BD11BDA
 
 
 def threefry(key1: Words, key2: Words, x1: Words, x2: Words) -> tuple[Words, Words]:
-    """Threefry-2x32 with 20 rounds, written out."""
-    keys = (key1, key2, key1 ^ key2 ^ jnp.uint32(PARITY))
-    x1, x2 = x1 + keys[0], x2 + keys[1]
+    """Threefry-2x32 with 20 rounds, written out: in `lax`, since tracing `jnp` would take longer than compiling."""
+    key1, key2, x1, x2 = jnp.broadcast_arrays(key1, key2, x1, x2)
+    constant = functools.cache(functools.partial(lax.full_like, x1))
+    keys = (key1, key2, lax.bitwise_xor(lax.bitwise_xor(key1, key2), constant(PARITY)))
+    x1, x2 = lax.add(x1, keys[0]), lax.add(x2, keys[1])
     for group in range(5):
         for distance in ROTATIONS[group % 2]:
-            x1 = x1 + x2
-            x2 = x1 ^ ((x2 << jnp.uint32(distance)) | (x2 >> jnp.uint32(32 - distance)))
-        x1 = x1 + keys[(group + 1) % 3]
-        x2 = x2 + keys[(group + 2) % 3] + jnp.uint32(group + 1)
+            x1 = lax.add(x1, x2)
+            left = lax.shift_left(x2, constant(distance))
+            right = lax.shift_right_logical(x2, constant(32 - distance))
+            x2 = lax.bitwise_xor(x1, lax.bitwise_or(left, right))
+        x1 = lax.add(x1, keys[(group + 1) % 3])
+        x2 = lax.add(lax.add(x2, keys[(group + 2) % 3]), constant(group + 1))
     return x1, x2
 
 
