@@ -50,7 +50,6 @@ class Chart(eqx.Module):
     spacing: Scalar
     landmarks: Float[Array, "m s"]
     count: Int[Array, ""]
-    visits: Float[Array, " m"]
     scatter: Float[Array, "m d"]
     traffic: Float[Array, "m m"]
 
@@ -95,7 +94,6 @@ def blank_chart(unit: Float[Array, " s"], landmarks: int, spacing: float | Scala
         landmarks=jnp.zeros((landmarks, size)),
         # Behind a barrier, or XLA folds all that follows from an empty chart at compile time, which takes seconds.
         count=jax.lax.optimization_barrier(jnp.int32(0)),
-        visits=jnp.zeros(landmarks),
         scatter=jnp.zeros((landmarks, size * size)),
         traffic=jnp.zeros((landmarks, landmarks)),
     )
@@ -108,7 +106,7 @@ def extend(chart: Chart, paths: Float[Array, "e t1 s"], valid: Bool[Array, "e t"
 
 
 def weigh(chart: Chart, paths: Float[Array, "e t1 s"], valid: Bool[Array, "e t"]) -> Chart:
-    """The evidence of the chords of some episodes: visits, directions through landmarks, traffic between them."""
+    """The evidence of the chords of some episodes: their directions through landmarks, and traffic between them."""
     states = paths / chart.unit
     starts, ends = states[:, :-1].reshape(-1, states.shape[-1]), states[:, 1:].reshape(-1, states.shape[-1])
     valid = valid.reshape(-1)
@@ -120,7 +118,6 @@ def weigh(chart: Chart, paths: Float[Array, "e t1 s"], valid: Bool[Array, "e t"]
         spacing=chart.spacing,
         landmarks=chart.landmarks,
         count=chart.count,
-        visits=chart.visits.at[jnp.argmin(chart.gaps(ends), axis=1)].add(valid.astype(jnp.float32)),
         scatter=chart.scatter + exact(through.T, outer),
         traffic=chart.traffic + in_common(passes, chart.count),
     )
@@ -165,7 +162,6 @@ def thin_out(chart: Chart) -> Chart:
         spacing=spacing,
         landmarks=chart.landmarks[order],
         count=jnp.sum(kept),
-        visits=chart.visits[order] * blank,
         scatter=chart.scatter[order] * blank[:, None],
         traffic=chart.traffic[order][:, order] * blank[:, None] * blank,
     )

@@ -76,7 +76,6 @@ def test_landmarks_are_visited_states_that_keep_their_distance(two_rooms):
     gaps = np.asarray(chart.gaps(chart.landmarks))[: int(chart.count), : int(chart.count)]
     assert 200 < chart.count < 512
     assert np.min(gaps + 1e9 * np.eye(len(gaps))) >= 0.99 * 0.4**2
-    assert jnp.sum(chart.visits) == BATCHES * 20 * 50
     np.testing.assert_array_equal(chart.traffic, chart.traffic.T)
     assert not np.isfinite(chart.gaps(chart.landmarks)[:, int(chart.count) :]).any()
 
@@ -158,7 +157,7 @@ def test_a_failure_closes_a_road_that_few_have_walked_and_not_a_busy_one():
 def evidence(chart):
     """Evidence that tells which landmark it belongs to: its position."""
     x = jnp.where(chart.used, chart.landmarks[:, 0], 0.0)
-    return dataclasses.replace(chart, visits=x, scatter=x[:, None], traffic=jnp.outer(x, x))
+    return dataclasses.replace(chart, scatter=x[:, None], traffic=jnp.outer(x, x))
 
 
 def test_a_full_chart_is_thinned_and_its_evidence_moves_along():
@@ -171,9 +170,8 @@ def test_a_full_chart_is_thinned_and_its_evidence_moves_along():
     assert np.min(np.diff(np.sort(x))) >= 0.5 * GROWTH
     assert np.max(np.abs(positions[:, None] - x).min(axis=1)) <= 0.56  # none was dropped without a neighbour
     assert set(x) <= set(np.float32(positions))
-    expected = np.zeros(len(chart.visits), np.float32)
+    expected = np.zeros(len(chart.landmarks), np.float32)
     expected[:count] = x
-    np.testing.assert_array_equal(chart.visits, expected)
     np.testing.assert_array_equal(chart.scatter[:, 0], expected)
     np.testing.assert_allclose(chart.traffic, np.outer(expected, expected), rtol=1e-6)
 
@@ -199,7 +197,6 @@ def test_moves_of_length_zero_and_moves_that_do_not_count_are_no_evidence():
     paths = jnp.array([[[0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 1.0]]])
     chart = EXTEND(blank_chart(jnp.ones(2), 8, 0.5), paths, jnp.array([[True, True, False]]))
     assert chart.count == 1  # of the states that were reached, (1, 0) alone counts
-    np.testing.assert_array_equal(chart.visits, [2] + [0] * 7)
     np.testing.assert_array_equal(chart.scatter, 0.0)
     assert jnp.all(jnp.isfinite(chart.traffic))
 

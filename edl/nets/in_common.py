@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-PARTS = 4
-"""The product is taken of a quarter of the columns, or two, three or four."""
+PARTS = 8
+"""The product is taken of one eighth of the columns, or of two, and so on."""
 
 
 @jax.custom_batching.custom_vmap
@@ -16,7 +16,7 @@ def in_common(passes: Float[Array, "n m"], count: Int[Array, ""]) -> Float[Array
 
 @in_common.def_vmap
 def _of_several(axis_size: int, batched: list[bool], passes: Array, count: Array) -> tuple[Array, bool]:
-    """As many columns as the fullest needs: under a plain vmap, each of the four products would be computed."""
+    """As many columns as the fullest needs: under a plain vmap, each of the products would be computed."""
     passes = passes if batched[0] else jnp.broadcast_to(passes, (axis_size, *passes.shape))
     return _product(passes, jnp.max(count)), True
 
