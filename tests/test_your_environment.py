@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from edl.cli import main
+from edl.effort import Effort
 from edl.experiments import compiled
 from tests.compiling import jit
 
@@ -56,7 +57,7 @@ def started(words: list[str], folder: Path) -> str:
 
 
 def compile_quickly(
-    function: Callable, static: tuple, donate: int | None, quick: bool, tree: Any, shapes: tuple
+    function: Callable, static: tuple, donate: int | None, effort: Effort, tree: Any, shapes: tuple
 ) -> Callable:
     return jit(functools.partial(function, *static)).lower(*compiled.from_signature(tree, shapes)).compile()
 

@@ -1,6 +1,7 @@
 """The command line. Nothing heavy is imported before a command needs it, so that help is there at once."""
 
 import difflib
+import gc
 import importlib
 import os
 import sys
@@ -82,6 +83,8 @@ def carry_out(command: str, rest: list[str]) -> int:
     from edl.config import ConfigError
 
     cores.enable()
+    # Tracing makes many objects that stay: looking for garbage among them would take a tenth of its time.
+    gc.set_threshold(100_000, 50, 100)
     try:
         rest = with_world_named(command, rest)
         return importlib.import_module("edl.cli.commands").COMMANDS[command](rest)

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from edl.artifacts import Experience
+from edl.effort import quick_jit
 from edl.envs.base import Box, Env
 from edl.envs.layouts import Layout
 from edl.envs.rollout import Episode, Skill, rollout
@@ -196,17 +197,6 @@ def random_baseline(
     space = env.action_space
     policy = UniformPolicy(space if isinstance(space, Box) else jnp.int32(space.n))
     return summarise(yardstick, rollouts(key, env, policy, jnp.zeros((num_skills, 1)), None, num))
-
-
-@functools.cache
-def quick_jit(function: Callable, *static: str) -> Callable:
-    """Compile for a fast compilation: evaluation runs for less time than the compiler's optimisations take."""
-    return jax.jit(function, static_argnames=static, compiler_options=quick_options())
-
-
-def quick_options() -> dict[str, int] | None:
-    """What makes a compilation fast."""
-    return {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None
 
 
 def census_of_rollouts(cells: Grid, episodes: Episode) -> Int[np.ndarray, "k n c"]:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.sparse import csgraph
 
 from edl.config import check
 from edl.envs.layouts import Layout
@@ -139,6 +138,8 @@ def shortest_between(lattice: Lattice, nodes: Nodes) -> Float[np.ndarray, "p p"]
     open_line = clear(lattice, posts, posts)
     open_line &= approaches(posts, nodes) & approaches(posts, nodes).T & ~along_wall(lattice, nodes.posts)
     edges = np.where((open_line | runs(lattice, nodes)) & (lengths > 0), lengths, 0.0)
+    from scipy.sparse import csgraph  # a quarter of a second, for which no run should wait before it begins
+
     return csgraph.shortest_path(csgraph.csgraph_from_dense(edges), directed=False) if len(posts) else edges
 
 

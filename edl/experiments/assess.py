@@ -9,13 +9,14 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from edl import evaluate
-from edl.artifacts import SkillModel, SkillPolicy, States
+from edl.artifacts import Experience, SkillModel, SkillPolicy, States
 from edl.config import ConfigError
+from edl.effort import quick_jit
 from edl.envs.base import Box, Env
 from edl.envs.host import check_hosts
 from edl.envs.rollout import Episode
 from edl.evaluate import Yardstick
-from edl.evaluate.coverage import coverage_curve
+from edl.evaluate.coverage import Grid, coverage_curve
 from edl.evaluate.discriminability import Judgement, judge
 from edl.evaluate.evaluate import NUM_TARGETS, UniformPolicy, bounds_of, census_of_rollouts, play_skills
 from edl.evaluate.proof import proof, summed_up
@@ -90,7 +91,7 @@ def _played(run: Run) -> tuple[Episode, Episode]:
     episodes = quickly(play_seeds, (), keys, run.env, run.policy, goals)
     random = at_random(run.env, run.policy.codes.shape[1], None if goals is None else goals[0])
     check_hosts(run.env)
-    return episodes, random
+    return jax.device_get((episodes, random))
 
 
 def play_seeds(keys: Keys, env: Env, policy: SkillPolicy, goals: Float[Array, "seeds k s"] | None) -> Episode:
@@ -114,7 +115,7 @@ def _judged(run: Run, episodes: Episode, yardstick: Yardstick) -> tuple[Judgemen
     found = quickly(judge_seeds, (), stages.keys(run.config, "evaluate"), episodes, targets)
     if run.skills is None:
         return found, np.asarray(found.picks)
-    return found, np.asarray(jax.jit(jax.vmap(_assign, in_axes=(0, None)))(run.skills, targets))
+    return found, np.asarray(quick_jit(_assign_seeds)(run.skills, targets))
 
 
 def judge_seeds(keys: Keys, episodes: Episode, targets: Float[Array, "m s"]) -> Judgement:
@@ -125,6 +126,10 @@ def judge_seeds(keys: Keys, episodes: Episode, targets: Float[Array, "m s"]) -> 
 
 def _assign(skills: SkillModel, states: Float[Array, "m s"]) -> Int[Array, " m"]:
     return jax.vmap(skills.assign)(states)
+
+
+def _assign_seeds(skills: SkillModel, states: Float[Array, "m s"]) -> Int[Array, "seeds m"]:
+    return jax.vmap(_assign, in_axes=(0, None))(skills, states)
 
 
 def at_random(env: Env, num_skills: int, goals: Float[Array, "k s"] | None) -> Episode:
@@ -141,9 +146,11 @@ def play_at_random(num_skills: int, env: Env, goals: Float[Array, "k s"] | None)
 
 def prepare(config: RunConfig, env: Env, policy: PyTree, goals: PyTree) -> None:
     """Compile, and import, what the assessment of a run will need; ``policy`` and ``goals`` are shapes, by seed."""
+    from scipy.sparse import csgraph  # noqa: F401  takes a quarter of a second
+
     from edl import figures  # noqa: F401  matplotlib takes a second
 
-    keys = jax.eval_shape(lambda: stages.keys(config, "evaluate"))
+    keys = stages.keys(config, "evaluate")
     episodes = jax.eval_shape(play_seeds, keys, env, policy, goals)
     targets = jax.ShapeDtypeStruct((NUM_TARGETS, env.feature_size), jnp.float32)
     one = None if goals is None else jax.ShapeDtypeStruct(goals.shape[1:], goals.dtype)
@@ -217,7 +224,7 @@ def _explored(run: Run, states: States) -> dict[str, Any]:
         return figures.explore_figures(run.layout, samples)
     bins, total = yardstick_of(run).bins, int(np.sum(np.asarray(experience.lengths[0])))
     steps = np.unique(np.linspace(0, total, 101).astype(np.int32))
-    curves = jax.vmap(lambda each: coverage_curve(bins, each, jnp.asarray(steps)))(experience)
+    curves = quick_jit(_curves)(bins, experience, steps)
     return figures.explore_figures(
         run.layout,
         samples,
@@ -228,6 +235,10 @@ def _explored(run: Run, states: States) -> dict[str, Any]:
     )
 
 
+def _curves(bins: Grid, experience: Experience, steps: Int[Array, " c"]) -> Float[Array, "seeds c"]:
+    return jax.vmap(lambda each: coverage_curve(bins, each, steps))(experience)
+
+
 def _discovered(first: Run) -> dict[str, Any]:
     """What the figures show of stages 1 and 2."""
     shown: dict[str, Any] = {}
@@ -235,7 +246,7 @@ def _discovered(first: Run) -> dict[str, Any]:
         shown["samples"] = np.asarray(first.states.samples)
     if first.skills is not None and first.states is not None:
         skills = first.skills
-        assigned = jax.jit(jax.vmap(skills.assign))(first.states.samples)
+        assigned = quick_jit(_assign)(skills, first.states.samples)
         shown |= {"goals": skills.goals, "decoded": skills.decoded, "usage": skills.usage, "assignments": assigned}
     elif first.policy is not None and first.policy.goals is not None:
         shown["goals"] = first.policy.goals

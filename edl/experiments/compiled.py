@@ -12,7 +12,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
 from edl import threefry
-from edl.evaluate.evaluate import quick_options
+from edl.effort import Effort, options
 
 MOST = 64
 """So many compiled functions are kept."""
@@ -22,14 +22,13 @@ _lock = threading.Lock()
 
 
 def executable(
-    function: Callable, static: tuple, *args: PyTree, donate: int | None = None, quick: bool = False
+    function: Callable, static: tuple, *args: PyTree, donate: int | None = None, effort: Effort = Effort.FULL
 ) -> Callable:
     """``function(*static, ...)`` compiled for arguments of these shapes; who asks for the same waits for the first.
 
     ``function`` and ``static`` are hashable. The buffers of argument number ``donate`` may be used for the result.
-    ``quick`` is for what runs for less time than the compiler's optimisations take.
     """
-    request = (function, static, donate, quick, *signature(args))
+    request = (function, static, donate, effort, *signature(args))
     with _lock:
         mine = request not in _compiled
         future = _compiled.setdefault(request, Future())
@@ -47,23 +46,23 @@ def executable(
 def quickly(function: Callable, static: tuple, *args: PyTree) -> Any:
     """Call ``function(*static, *args)``, compiled quickly, or ahead of this call by `prepare_quickly`."""
     args = as_arrays(args)
-    return executable(function, static, *args, quick=True)(*args)
+    return executable(function, static, *args, effort=Effort.LEAST)(*args)
 
 
 def prepare_quickly(function: Callable, static: tuple, *args: PyTree) -> None:
     """Compile what `quickly` will call; the arguments may be shapes."""
-    executable(function, static, *as_arrays(args), quick=True)
+    executable(function, static, *as_arrays(args), effort=Effort.LEAST)
 
 
 def compile_now(
-    function: Callable, static: tuple, donate: int | None, quick: bool, tree: Any, shapes: tuple
+    function: Callable, static: tuple, donate: int | None, effort: Effort, tree: Any, shapes: tuple
 ) -> Callable:
     """Trace, lower and compile."""
     threefry.unroll()
     jitted = jax.jit(
         functools.partial(function, *static),
         donate_argnums=() if donate is None else donate,
-        compiler_options=quick_options() if quick else None,
+        compiler_options=options(effort),
     )
     return jitted.lower(*from_signature(tree, shapes)).compile()
 

@@ -20,6 +20,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, PyTree
 
+from edl.effort import Effort, quick_jit
 from edl.envs.host import check_hosts
 from edl.experiments.compiled import as_arrays, executable, from_signature, signature
 from edl.experiments.over_seeds import on_devices, one_copy, over_seeds
@@ -42,13 +43,14 @@ class Work(NamedTuple):
     ``build`` is hashable, and the key under which its compiled form is kept: pass a module-level function, not a new
     closure. Inputs that are ``per_seed`` have a leading axis of seeds; the others are shared. Over a ``mesh`` of
     ``lanes``, seeds are dealt out evenly, and no two devices ever talk; two devices that are a pair (`edl.pair`) work
-    on every seed together.
+    on every seed together. ``effort`` is the compiler's.
     """
 
     build: Builder
     inputs: tuple[PyTree, ...]
     per_seed: tuple[bool, ...]
     mesh: Mesh | None = None
+    effort: Effort = Effort.FULL
 
     def static(self, num_seeds: int) -> tuple:
         """What its compiled form depends on besides the shapes of the inputs."""
@@ -64,9 +66,9 @@ class Outline(NamedTuple):
     artifact: PyTree
 
     @property
-    def quick(self) -> bool:
-        """Whether its beginning and its end, which run once, are better compiled quickly: they are not all there is."""
-        return self.iterations > 1
+    def around(self) -> Effort:
+        """For its beginning and its end, which run once: little, unless they are all there is."""
+        return Effort.LEAST if self.iterations > 1 else Effort.FULL
 
 
 class Position(NamedTuple):
@@ -131,13 +133,12 @@ def advance(work: Work, keys: Keys, start: Position | None = None, wait: Wait = 
     """
     facts, static = outline(work, keys.shape[0]), work.static(keys.shape[0])
     work = deal_out(work)
-    first, rest = jax.vmap(lambda key: keys_of(key, facts.iterations))(keys)
-    first, rest = on_devices(work.mesh, (first, rest))
+    first, rest = on_devices(work.mesh, quick_jit(_keys, "iterations")(keys, iterations=facts.iterations))
     began = time.perf_counter()
     run_piece = wait(lambda: compile_piece(work, facts, rest))
-    initialise = wait(lambda: executable(_init, static, work.inputs, first, quick=facts.quick))
+    initialise = wait(lambda: executable(_init, static, work.inputs, first, effort=facts.around))
     state = on_devices(work.mesh, facts.state)
-    wait(lambda: executable(_finish, static, work.inputs, state, quick=facts.quick))  # now: its time is told apart
+    wait(lambda: executable(_finish, static, work.inputs, state, effort=facts.around))  # now: its time is told apart
     compile_seconds = time.perf_counter() - began
     if start is None:
         start = Position(0, wait(lambda: jax.block_until_ready(initialise(work.inputs, first))), {})
@@ -145,18 +146,22 @@ def advance(work: Work, keys: Keys, start: Position | None = None, wait: Wait = 
     yield from _pieces(run_piece, work.inputs, rest, start, compile_seconds)
 
 
+def _keys(keys: Keys, iterations: int) -> tuple[Keys, Keys]:
+    return jax.vmap(lambda key: keys_of(key, iterations))(keys)
+
+
 def finish(work: Work, position: Position, num_seeds: int, wait: Wait = immediately) -> PyTree:
     """The result of a program that has run to its end."""
-    quick = outline(work, num_seeds).quick
+    effort = outline(work, num_seeds).around
     work = deal_out(work)
-    compiled = wait(lambda: executable(_finish, work.static(num_seeds), work.inputs, position.state, quick=quick))
+    compiled = wait(lambda: executable(_finish, work.static(num_seeds), work.inputs, position.state, effort=effort))
     return one_copy(work.mesh, jax.block_until_ready(compiled(work.inputs, position.state)))
 
 
 def compile_piece(work: Work, facts: Outline, keys: Keys | jax.ShapeDtypeStruct) -> Callable:
     """The compiled piece of some work whose inputs are `deal_out` already; ``keys`` may be their shape."""
     args = (work.inputs, on_devices(work.mesh, facts.state), keys, np.int32(0), np.int32(0))
-    return executable(_run_piece, work.static(keys.shape[0]), *args, donate=STATE)
+    return executable(_run_piece, work.static(keys.shape[0]), *args, donate=STATE, effort=work.effort)
 
 
 def deal_out(work: Work) -> Work:
@@ -251,8 +256,8 @@ def prepare(works: Sequence[Work], num_seeds: int, after: Callable[[], None] = l
             first = jax.eval_shape(lambda keys: keys[:, 0], keys)
             first, keys, state = on_devices(work.mesh, (first, keys, facts.state))
             compile_piece(here, facts, keys)
-            executable(_init, static, here.inputs, first, quick=facts.quick)
-            executable(_finish, static, here.inputs, state, quick=facts.quick)
+            executable(_init, static, here.inputs, first, effort=facts.around)
+            executable(_finish, static, here.inputs, state, effort=facts.around)
 
     def quietly() -> None:
         with contextlib.suppress(Exception):  # whoever needs it will meet the same error, and can say so

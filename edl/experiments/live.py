@@ -7,8 +7,10 @@ import jax
 import jax.numpy as jnp
 
 from edl.artifacts import Experience
+from edl.effort import quick_jit
 from edl.envs.layouts import Layout
-from edl.evaluate.coverage import bins_of, data_coverage
+from edl.evaluate.coverage import Grid, bins_of, data_coverage
+from edl.types import Scalar
 
 
 def coverage_so_far(layout: Layout | None) -> Callable[[Any], dict[str, float]]:
@@ -19,11 +21,14 @@ def coverage_so_far(layout: Layout | None) -> Callable[[Any], dict[str, float]]:
     if layout is None:
         return lambda state: {}
     grid = bins_of(layout)
-    measure = jax.jit(lambda experience: jnp.mean(jax.vmap(lambda one: data_coverage(grid, one))(experience)))
 
     def watch(state: Any) -> dict[str, float]:
         parts = jax.tree.leaves(state, is_leaf=lambda part: isinstance(part, Experience))
         experience = next((part for part in parts if isinstance(part, Experience)), None)
-        return {} if experience is None else {"data_coverage": float(measure(experience))}
+        return {} if experience is None else {"data_coverage": float(quick_jit(_mean_coverage)(grid, experience))}
 
     return watch
+
+
+def _mean_coverage(grid: Grid, experience: Experience) -> Scalar:
+    return jnp.mean(jax.vmap(lambda one: data_coverage(grid, one))(experience))

@@ -1,5 +1,6 @@
 """All of a run: explore, discover, learn, evaluate, and a folder that explains itself."""
 
+import contextlib
 import dataclasses
 import datetime
 import importlib.metadata
@@ -82,13 +83,16 @@ def execute(
         works = stages.rehearse(config, world)
     if folder is None and out is not None:
         folder = begin(config, out)
-    if until == "learn" and works:
-        drive.prepare(works[1:], config.num_seeds, after=lambda: _prepare_assessment(config, world, works))
-    return work(config, world, folder, until, report or Quiet())
+
+    def compile_ahead() -> None:
+        if until == "learn" and works:
+            drive.prepare(works[1:], config.num_seeds, after=lambda: _prepare_assessment(config, world, works))
+
+    return work(config, world, folder, until, report or Quiet(), compile_ahead)
 
 
 def _prepare_assessment(config: RunConfig, world: World, works: Sequence[Work]) -> None:
-    """Compile the end of a run while it learns, from the shapes of what its stages will hand over."""
+    """Compile the end of a run too, from the shapes of what its stages will hand over."""
     policy = drive.outline(works[-1], config.num_seeds).artifact
     goals = policy.goals
     if config.method == "edl":
@@ -142,13 +146,17 @@ def _copy(source: Folder, kept: Sequence[str], config: RunConfig, out: str | Pat
     return folder
 
 
-def work(config: RunConfig, world: World, folder: Folder | None, until: str, report: Report) -> Run:
-    """Run the stages that are not done yet, then evaluate what there is."""
-    with listening() as interrupt:
-        if folder is None:
-            return _stages(Session(config, None, interrupt, report), world, until)
-        with store.locked(folder):
-            return _stages(Session(config, folder, interrupt, report), world, until)
+def work(
+    config: RunConfig,
+    world: World,
+    folder: Folder | None,
+    until: str,
+    report: Report,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Run:
+    """Run the stages that are not done yet, then evaluate what there is; ``meanwhile`` is `Session`'s."""
+    with listening() as interrupt, contextlib.nullcontext() if folder is None else store.locked(folder):
+        return _stages(Session(config, folder, interrupt, report, meanwhile), world, until)
 
 
 def _stages(session: Session, world: World, until: str) -> Run:

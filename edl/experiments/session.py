@@ -72,10 +72,22 @@ class Quiet:
 
 
 class Session:
-    """A run under way. Without a folder, nothing is kept but the result."""
+    """A run under way. Without a folder, nothing is kept but the result.
 
-    def __init__(self, config: RunConfig, folder: Folder | None, interrupt: Interrupt, report: Report):
+    ``meanwhile`` is called once, as soon as something runs that leaves Python idle: what it starts would only hold up
+    the compilation of the first stage, which is Python's work as much as the compiler's.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        folder: Folder | None,
+        interrupt: Interrupt,
+        report: Report,
+        meanwhile: Callable[[], None] = lambda: None,
+    ):
         self.config, self.folder, self.interrupt, self.report = config, folder, interrupt, report
+        self.meanwhile: Callable[[], None] | None = meanwhile
         self.began = time.perf_counter()
         self.rows: list[dict[str, Any]] = [] if folder is None else folder.read_log()
         self.finished = progress_of(folder)
@@ -102,6 +114,9 @@ class Session:
         began, position, compile_seconds = time.perf_counter(), start, 0.0
         for tick in advance(work, stages.keys(self.config, name), start, self.interrupt.attentively):
             position, compile_seconds = tick.position, tick.compile_seconds
+            if self.meanwhile is not None:
+                self.meanwhile()
+                self.meanwhile = None
             spent = time.perf_counter() - began - compile_seconds
             self._after(name, facts, tick, _add(before, spent, compile_seconds), watch)
         assert position is not None  # every program has at least one iteration

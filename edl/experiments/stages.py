@@ -15,11 +15,12 @@ import equinox as eqx
 import jax
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, PyTree, UInt32
 
 from edl import baselines, discover, explore, learn, pair
 from edl.artifacts import Experience, SkillModel, States
 from edl.config import ConfigError
+from edl.effort import Effort, quick_jit
 from edl.envs import WORLDS, Env, Layout, layout_of, layouts
 from edl.envs.host import HostEnv
 from edl.envs.maze import maze
@@ -33,6 +34,7 @@ from edl.interop.worlds import host_world, is_host_id
 from edl.learn import LearnConfig, measure, place
 from edl.learn.distance import Distance, Euclidean
 from edl.program import Program, instant
+from edl.rl.ppo_fit import splits
 from edl.types import Key, Keys
 
 STAGES = ("explore", "discover", "scout", "measure", "learn", "evaluate", "place")
@@ -109,6 +111,10 @@ def keys(config: RunConfig, stage: str) -> Keys:
     """One key per seed. It depends on the seed and the stage alone, so that a seed is the same in any company."""
     number = STAGES.index(stage)
     seeds = np.arange(config.seed, config.seed + config.num_seeds, dtype=np.uint32)
+    return quick_jit(_keys)(seeds, np.uint32(number))
+
+
+def _keys(seeds: UInt32[Array, " n"], number: UInt32[Array, ""]) -> Keys:
     return jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(seed), number))(seeds)
 
 
@@ -116,7 +122,8 @@ def explore_work(config: RunConfig, world: World) -> Work:
     """Stage 1."""
     if world.samples is not None:
         return Work(dataset, (world.samples,), (False,))
-    return Work(explore.METHODS[config.explore].build, (world.env, config.explorer), (False, False))
+    build = explore.METHODS[config.explore].build
+    return Work(build, (world.env, config.explorer), (False, False), effort=Effort.LESS)
 
 
 def discover_work(config: RunConfig, states: States) -> Work:
@@ -128,13 +135,14 @@ def discover_work(config: RunConfig, states: States) -> Work:
             "explore longer or ask for fewer skills."
         )
     alone = eqx.tree_at(lambda states: states.experience, states, None, is_leaf=lambda leaf: leaf is None)
-    return Work(discover.METHODS[config.discover].build, (alone, config.discoverer), (True, False))
+    build = discover.METHODS[config.discover].build
+    return Work(build, (alone, config.discoverer), (True, False), effort=Effort.LESS)
 
 
 def scout_work(config: RunConfig, world: World) -> Work:
     """Experience for a learner that needs some and got none."""
     name = (HOST_DEFAULTS if is_host_id(config.env) else DEFAULTS[config.preset])["scout"]
-    return Work(explore.METHODS[name].build, (world.env, config.scout), (False, False))
+    return Work(explore.METHODS[name].build, (world.env, config.scout), (False, False), effort=Effort.LESS)
 
 
 def measure_work(config: RunConfig, experience: Experience | None) -> Work:
@@ -170,10 +178,10 @@ def learn_work(config: RunConfig, world: World, skills: PyTree, distance: PyTree
 
 
 def _pair(config: RunConfig, world: World) -> Mesh | None:
-    """Two cores for a seed that is alone, if what trains it is PPO; a world outside of JAX is not for two to step."""
-    trainer = config.learner if config.method == "edl" else config.baseline
-    alone = config.num_seeds == 1 and hasattr(trainer, "ppo") and not isinstance(world.env, HostEnv)
-    return pair.mesh() if alone else None
+    """Two cores for a seed that is alone, if PPO can split its work; a world outside of JAX is not for two to step."""
+    ppo = getattr(config.learner if config.method == "edl" else config.baseline, "ppo", None)
+    alone = config.num_seeds == 1 and not isinstance(world.env, HostEnv)
+    return pair.mesh() if alone and ppo is not None and splits(ppo) else None
 
 
 def baseline_work(config: RunConfig, world: World) -> Work:

@@ -48,7 +48,7 @@ def fit(
     optimiser: optax.GradientTransformation,
     config: PPOConfig,
 ) -> tuple[Agent, Metrics]:
-    """``epochs`` passes over the batch in ``minibatches`` shuffled parts. Of two devices, each fits one network."""
+    """``epochs`` passes over the batch in ``minibatches`` shuffled parts. Two devices (`splits`) fit a network each."""
     size = batch.weights.shape[0]
     part = size // config.minibatches
     row = jax.tree.map(lambda x: x[0], batch)
@@ -75,20 +75,24 @@ def fit(
         return step
 
     def together(agent: Agent, chosen: Batch) -> tuple[Agent, Metrics]:
-        (for_actor, of_policy), (for_critic, of_value) = pair.apart(
-            lambda: of_actor(agent.actor, chosen), lambda: of_critic(agent.critic, chosen)
-        )
+        for_actor, of_policy = of_actor(agent.actor, chosen)
+        for_critic, of_value = of_critic(agent.critic, chosen)
         for_actor, for_critic = shortened((for_actor, for_critic), config.max_gradient_norm)
         actor, critic = follow(optimiser, agent.actor, for_actor), follow(optimiser, agent.critic, for_critic)
         return Agent(actor, critic), of_policy | of_value
 
-    if not pair.paired() or config.max_gradient_norm is not None:
+    if not (pair.paired() and splits(config)):
         return passes(together, agent)
-    # Without a limit, neither has to know the other's gradients before all is done.
+    # Neither has to know the other's gradients, as with a common limit, before all is done.
     (actor, of_policy), (critic, of_value) = pair.apart(
         lambda: passes(alone(of_actor), agent.actor), lambda: passes(alone(of_critic), agent.critic)
     )
     return Agent(actor, critic), of_policy | of_value
+
+
+def splits(config: PPOConfig) -> bool:
+    """Whether two devices can each fit one network: a common limit would have them talk in every minibatch."""
+    return config.max_gradient_norm is None
 
 
 def shortened(gradients: PyTree, limit: float | Scalar | None) -> PyTree:

@@ -14,11 +14,11 @@ from scipy.spatial import KDTree
 
 from edl.artifacts import SkillModel
 from edl.baselines.forward_mi import forward_reward
+from edl.effort import quick_jit
 from edl.envs.layouts import Layout
 from edl.envs.rollout import Episode
 from edl.evaluate.coverage import bins_of
 from edl.evaluate.discriminability import fit_classifier, log_posterior, visits_of
-from edl.evaluate.evaluate import quick_jit
 from edl.evaluate.geodesic import Geodesic
 from edl.experiments import stages
 from edl.experiments.paper import recipes
