@@ -281,9 +281,10 @@ def test_a_foreign_checkpoint_is_refused(copied, capsys):
 
 
 def start(out, *words):
-    """A run in a process of its own that checkpoints after every piece."""
+    """A run in a process of its own that checkpoints after every piece, and says where it is if it takes long."""
     code = (
-        "import sys; from edl.cli import main; from edl.experiments import drive, session; "
+        "import faulthandler, sys; faulthandler.dump_traceback_later(6, repeat=True); "
+        "from edl.cli import main; from edl.experiments import drive, session; "
         "drive.PIECE_SECONDS = session.CHECKPOINT_SECONDS = session.SAVING_COST = 0.0; sys.exit(main())"
     )
     arguments = [sys.executable, "-c", code, "run", *words, "--out", str(out)]
@@ -311,7 +312,7 @@ def test_stopped_and_killed_and_resumed_it_gives_the_same_bits(finished, tmp_pat
     process.send_signal(signal.SIGINT)
     asked = time.perf_counter()
     _, said = process.communicate(timeout=60)
-    assert time.perf_counter() - asked < 10
+    assert time.perf_counter() - asked < 10, said
     assert process.returncode == 130
     assert f"edl run --out {out} --resume" in said
     assert "Traceback" not in said

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 
 import edl
+from edl import cores
 from edl.artifacts import States
 from edl.config import ConfigError
 from edl.experiments import assess, drive, stages, store
@@ -31,6 +32,7 @@ from edl.learn.distance import Distance, Euclidean
 
 BEFORE = {"discover": ("explore",), "learn": ("explore", "discover")}
 """The stages that a stage continues from."""
+FEW_CORES = 2
 PACKAGES = ("jax", "jaxlib", "numpy", "equinox", "optax", "safetensors")
 
 
@@ -88,7 +90,11 @@ def execute(
         if until == "learn" and works:
             drive.prepare(works[1:], config.num_seeds, after=lambda: _prepare_assessment(config, world, works))
 
-    return work(config, world, folder, until, report or Quiet(), compile_ahead)
+    # On few cores it would hold up the first stage, whose compilation is Python's work as much as the compiler's.
+    if len(cores.available()) > FEW_CORES:
+        compile_ahead()
+        return work(config, world, folder, until, report or Quiet())
+    return work(config, world, folder, until, report or Quiet(), meanwhile=compile_ahead)
 
 
 def _prepare_assessment(config: RunConfig, world: World, works: Sequence[Work]) -> None:

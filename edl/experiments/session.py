@@ -74,8 +74,7 @@ class Quiet:
 class Session:
     """A run under way. Without a folder, nothing is kept but the result.
 
-    ``meanwhile`` is called once, as soon as something runs that leaves Python idle: what it starts would only hold up
-    the compilation of the first stage, which is Python's work as much as the compiler's.
+    ``meanwhile`` is called once, as soon as the first stage is compiled and runs.
     """
 
     def __init__(
