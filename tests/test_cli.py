@@ -283,7 +283,8 @@ def test_a_foreign_checkpoint_is_refused(copied, capsys):
 def start(out, *words):
     """A run in a process of its own that checkpoints after every piece, and says where it is if it takes long."""
     code = (
-        "import faulthandler, sys; faulthandler.dump_traceback_later(6, repeat=True); "
+        "import faulthandler, signal, sys; faulthandler.dump_traceback_later(6, repeat=True); "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "  # in the background of a shell it is ignored
         "from edl.cli import main; from edl.experiments import drive, session; "
         "drive.PIECE_SECONDS = session.CHECKPOINT_SECONDS = session.SAVING_COST = 0.0; sys.exit(main())"
     )

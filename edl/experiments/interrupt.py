@@ -54,9 +54,13 @@ class Interrupt:
 
 @contextlib.contextmanager
 def listening() -> Iterator[Interrupt]:
-    """An `Interrupt` that the first Ctrl-C sets; the second one is Python's own, for those in a hurry."""
+    """An `Interrupt` that the first Ctrl-C sets; the second one is Python's own, for those in a hurry.
+
+    Whoever started this process may have seen to it that Ctrl-C does not concern it (``nohup edl run ... &``).
+    """
     interrupt = Interrupt()
-    if threading.current_thread() is not threading.main_thread():
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if ignored or threading.current_thread() is not threading.main_thread():
         yield interrupt
         return
 

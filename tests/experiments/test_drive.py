@@ -1,6 +1,7 @@
 """However the work is cut, its result is that of one scan."""
 
 import dataclasses
+import signal
 import threading
 import time
 
@@ -205,3 +206,15 @@ def test_listening_in_another_thread_does_nothing():
     thread.start()
     thread.join()
     assert found == [False]
+
+
+@pytest.mark.parametrize(("before", "heard"), [(signal.default_int_handler, True), (signal.SIG_IGN, False)])
+def test_ctrl_c_is_heard_unless_it_was_to_be_ignored(before, heard):
+    ours = signal.signal(signal.SIGINT, before)
+    try:
+        with listening() as interrupt:
+            signal.raise_signal(signal.SIGINT)
+            assert interrupt.requested == heard
+        assert signal.getsignal(signal.SIGINT) is before
+    finally:
+        signal.signal(signal.SIGINT, ours)
