@@ -32,7 +32,7 @@ $(INSTALLED): pyproject.toml requirements/dev.txt
 	$$pip --quiet --require-hashes -r requirements/dev.txt && $$pip --quiet --no-deps -e .
 	@touch $@
 
-demo: install ## Ten skills in a maze, from nothing to a report, in about a minute and a half
+demo: install ## Ten skills in a maze, from nothing to a report, in about a minute
 	@rm -rf runs/demo
 	$(BIN)/edl run --env square --num-skills 10 --out runs/demo
 

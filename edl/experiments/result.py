@@ -47,7 +47,7 @@ class Run:
             raise ConfigError(f"seed number {index}: this run has {self.config.num_seeds}, counted from 0.")
 
         def pick(tree: PyTree) -> PyTree:
-            return jax.tree.map(lambda x: x[index], tree)
+            return jax.device_put(jax.tree.map(lambda x: np.asarray(x)[index], tree))  # no program for each shape
 
         return dataclasses.replace(self, states=pick(self.states), skills=pick(self.skills), policy=pick(self.policy))
 
