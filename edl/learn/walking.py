@@ -35,7 +35,10 @@ STATES = 131072
 FAR = 1e6
 """Where states are put that were not reached."""
 CLOSE = 0.6
-"""A way that is longer than the straight line by no more than this (and `DETOUR`) is straight."""
+"""A short way that is longer than the straight line by no more than this (and `DETOUR`) is straight."""
+SIGHT = 2.5
+"""Goals that are farther away are never taken to be in sight: the corner that hides one adds little to a long way, and
+a straight line to it ends at the wall before that corner."""
 NEAR = 1.0
 """So near a landmark, a state belongs to it."""
 OVERLAP = 0.8
@@ -86,7 +89,8 @@ class Walking(Distance):
         def measure(state: Float[Array, " s"], node: Int[Array, ""]) -> Scalar:
             gap, near = self.about(state, node)
             walked, straight = jnp.min(gap + left[near]), jnp.linalg.norm(state - goal)
-            return jnp.where(walked <= DETOUR * straight + CLOSE, straight, walked)
+            in_view = (straight <= SIGHT) & (walked <= DETOUR * straight + CLOSE)
+            return jnp.where(in_view, straight, walked)
 
         distances = jax.vmap(measure)(path, self.follow(path))
         return distances * jnp.exp(jnp.mean(jnp.log(self.unit)))

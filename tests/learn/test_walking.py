@@ -12,6 +12,7 @@ from edl.envs import layouts
 from edl.envs.maze import MazeState, maze
 from edl.evaluate.geodesic import Geodesic
 from edl.explore.random_walk import random_action
+from edl.learn import walking as module
 from edl.learn.roads import crossings, shortest, spread_out
 from edl.learn.walking import WalkingConfig, last, squares, walking_distance
 from tests.compiling import jit
@@ -94,6 +95,24 @@ def test_distances_agree_with_the_maze_and_never_cut_through_a_wall(name, build)
     real = np.stack([truth.distance(np.asarray(p), g[None])[:, 0] for p, g in zip(paths, goals, strict=True)])
     assert np.corrcoef(along.ravel(), real.ravel())[0, 1] > 0.85
     assert np.mean(along < real - 1.5) < 0.02
+
+
+def test_the_way_along_a_wall_to_its_gap_becomes_shorter(monkeypatch):
+    # From the start to the wall at y = 1.5, then along it to the gap that begins at x = 6.5; the goal is far beyond it.
+    layout = layouts.load("bottleneck")
+    walking = jit(walking_distance, static_argnums=2)(jax.random.key(0), experience_in(layout), WalkingConfig())
+    there = [(0.0, 0.0), (0.9, 0.4), (1.8, 0.8), (2.7, 0.9), (3.6, 1.0), (4.3, 1.0), (4.7, 1.2)]
+    path = jnp.array(there + [(x, 1.45) for x in np.arange(5.0, 6.6, 0.1)])
+
+    def rise():
+        left = np.asarray(walking.along(path, jnp.array([1.2, 7.7])))[len(there) :]
+        return np.max(left - np.minimum.accumulate(left)), left[0] - left[-1]
+
+    most, gained = rise()
+    assert most < 0.3
+    assert gained > 1.0
+    monkeypatch.setattr(module, "SIGHT", np.inf)  # as the crow flies, it is nearer from before the gap
+    assert rise()[0] > 0.5
 
 
 def test_an_episode_is_followed_on_the_right_side_of_every_wall(build):
