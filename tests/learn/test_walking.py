@@ -105,7 +105,7 @@ def test_the_way_along_a_wall_to_its_gap_becomes_shorter(monkeypatch):
     path = jnp.array(there + [(x, 1.45) for x in np.arange(5.0, 6.6, 0.1)])
 
     def rise():
-        left = np.asarray(walking.along(path, jnp.array([1.2, 7.7])))[len(there) :]
+        left = np.asarray(jit(lambda: walking.along(path, jnp.array([1.2, 7.7])))())[len(there) :]
         return np.max(left - np.minimum.accumulate(left)), left[0] - left[-1]
 
     most, gained = rise()
