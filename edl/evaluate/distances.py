@@ -26,11 +26,11 @@ def transport(x: Float[np.ndarray, "n s"], y: Float[np.ndarray, "m s"], distance
     Every skill weighs the same. For sets of different sizes each point is repeated up to the least common multiple,
     which turns optimal transport between uniform weights into an assignment.
     """
+    from scipy.optimize import linear_sum_assignment  # not every run compares sets of states
+
     gaps = _gaps(x, y, distance)
     size = np.lcm(*gaps.shape)
     gaps = np.repeat(np.repeat(gaps, size // gaps.shape[0], axis=0), size // gaps.shape[1], axis=1)
-    from scipy.optimize import linear_sum_assignment  # not every run compares sets of states
-
     return float(np.mean(gaps[linear_sum_assignment(gaps)]))
 
 

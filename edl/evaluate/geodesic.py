@@ -133,13 +133,13 @@ def nodes_of(lattice: Lattice) -> Nodes:
 
 def shortest_between(lattice: Lattice, nodes: Nodes) -> Float[np.ndarray, "p p"]:
     """Lengths of the shortest paths between nodes."""
+    from scipy.sparse import csgraph  # a quarter of a second, for which no run should wait before it begins
+
     posts = nodes.posts.astype(float)
     lengths = euclidean(posts, posts)
     open_line = clear(lattice, posts, posts)
     open_line &= approaches(posts, nodes) & approaches(posts, nodes).T & ~along_wall(lattice, nodes.posts)
     edges = np.where((open_line | runs(lattice, nodes)) & (lengths > 0), lengths, 0.0)
-    from scipy.sparse import csgraph  # a quarter of a second, for which no run should wait before it begins
-
     return csgraph.shortest_path(csgraph.csgraph_from_dense(edges), directed=False) if len(posts) else edges
 
 

@@ -13,7 +13,7 @@ import optax
 from jaxtyping import Array, Float, PyTree
 
 from edl import pair
-from edl.nets.descend import Trained, follow
+from edl.nets.descend import Trained, descend, follow
 from edl.nets.distributions import Distribution
 from edl.nets.mlp import MLP
 from edl.rl.ppo_config import PPOConfig
@@ -61,22 +61,15 @@ def fit(
         trained, metrics = jax.lax.scan(lambda net, order: step(net, jax.vmap(as_row)(rows[order])), trained, orders)
         return trained, jax.tree.map(jnp.mean, metrics)
 
-    def of_actor(actor: Trained, chosen: Batch) -> tuple[MLP, Metrics]:
-        return jax.grad(policy_loss, has_aux=True)(actor.params, chosen, distribution, config)
+    def of_actor(actor: Trained, chosen: Batch) -> tuple[Trained, Metrics]:
+        return descend(optimiser, actor, policy_loss, chosen, distribution, config)
 
-    def of_critic(critic: Trained, chosen: Batch) -> tuple[MLP, Metrics]:
-        return jax.grad(value_loss, has_aux=True)(critic.params, chosen, config)
-
-    def alone(gradients: Callable) -> Callable:
-        def step(trained: Trained, chosen: Batch) -> tuple[Trained, Metrics]:
-            grads, metrics = gradients(trained, chosen)
-            return follow(optimiser, trained, grads), metrics
-
-        return step
+    def of_critic(critic: Trained, chosen: Batch) -> tuple[Trained, Metrics]:
+        return descend(optimiser, critic, value_loss, chosen, config)
 
     def together(agent: Agent, chosen: Batch) -> tuple[Agent, Metrics]:
-        for_actor, of_policy = of_actor(agent.actor, chosen)
-        for_critic, of_value = of_critic(agent.critic, chosen)
+        for_actor, of_policy = jax.grad(policy_loss, has_aux=True)(agent.actor.params, chosen, distribution, config)
+        for_critic, of_value = jax.grad(value_loss, has_aux=True)(agent.critic.params, chosen, config)
         for_actor, for_critic = shortened((for_actor, for_critic), config.max_gradient_norm)
         actor, critic = follow(optimiser, agent.actor, for_actor), follow(optimiser, agent.critic, for_critic)
         return Agent(actor, critic), of_policy | of_value
@@ -85,7 +78,7 @@ def fit(
         return passes(together, agent)
     # Neither has to know the other's gradients, as with a common limit, before all is done.
     (actor, of_policy), (critic, of_value) = pair.apart(
-        lambda: passes(alone(of_actor), agent.actor), lambda: passes(alone(of_critic), agent.critic)
+        lambda: passes(of_actor, agent.actor), lambda: passes(of_critic, agent.critic)
     )
     return Agent(actor, critic), of_policy | of_value
 
