@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import edl
-from edl import compile_cache, explore
+from edl.runtime import compile_cache, explore
 from edl.envs import layouts
 from edl.evaluate.coverage import bins_of, coverage_curve
 from edl.evaluate.statistics import aggregate

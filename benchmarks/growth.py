@@ -8,9 +8,9 @@ import json
 
 import jax
 
-from edl import compile_cache, threefry
-from edl.experiments.bench import ours
-from edl.experiments.bench.timing import Row, race, warm_up
+from edl.runtime import compile_cache, threefry
+from edl.bench import ours
+from edl.bench.timing import Row, race, warm_up
 
 CHANGES = ({}, {"rollouts": 200}, {"rollouts": 800}, {"skills": 100}, {"width": 256}, {"width": 512})
 

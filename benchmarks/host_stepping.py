@@ -24,13 +24,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edl import threefry
+from edl.runtime import threefry
 from edl.envs.host import HostEnv, check_hosts
 from edl.envs.rollout import Skill, rollout
-from edl.experiments.presets import complete
-from edl.experiments.settings import RunConfig
+from edl.runs.presets import complete
+from edl.runs.config import RunConfig
 from edl.explore.random_walk import random_action
-from edl.interop.gymnasium_host import host_env
+from edl.interop.gymnasium_envs import host_env
 
 ROUNDS = 9
 WORLDS = ("MountainCarContinuous-v0", "CartPole-v1", "Pendulum-v1")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from edl.artifacts import SkillModel, SkillPolicy, States
     from edl.envs import make as make_env
     from edl.envs.rollout import Episode, Skill
-    from edl.experiments.result import Run, load
-    from edl.experiments.run import run
+    from edl.runs.result import Run, load
+    from edl.runs.run import run
     from edl.objective import Objective
     from edl.program import Program
 
@@ -51,13 +51,13 @@ _HOMES = {
     "Episode": "edl.envs.rollout",
     "Objective": "edl.objective",
     "Program": "edl.program",
-    "Run": "edl.experiments.result",
+    "Run": "edl.runs.result",
     "Skill": "edl.envs.rollout",
     "SkillModel": "edl.artifacts",
     "SkillPolicy": "edl.artifacts",
     "States": "edl.artifacts",
-    "load": "edl.experiments.result",
-    "run": "edl.experiments.run",
+    "load": "edl.runs.result",
+    "run": "edl.runs.run",
 }
 
 

@@ -6,8 +6,10 @@ a config is checked once, at the edge, by `check`.
 """
 
 import dataclasses
+import difflib
 import types
 import typing
+from collections.abc import Iterable
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
@@ -40,11 +42,20 @@ def is_traced(annotation: Any) -> bool:
     return annotation is float or dataclasses.is_dataclass(annotation)
 
 
-def check(condition: bool, got: str, wanted: str, remedy: str) -> None:
-    """Raise a `ConfigError` that says what was got, what was wanted, and the remedy."""
+def check(condition: bool, message: str) -> None:
+    """Raise a `ConfigError` with ``message`` unless ``condition`` holds."""
     if not condition:
-        raise ConfigError(f"{got}: {wanted}. {remedy}")
+        raise ConfigError(message)
+
+
+def check_name(name: str, known: Iterable[str], what: str, hint: str = "") -> None:
+    """Reject a name that is not in ``known``, suggest the closest one, and list them all."""
+    known = list(known)
+    if name not in known:
+        close = difflib.get_close_matches(name.lower(), known, n=1)
+        guess = f" Did you mean {close[0]!r}?" if close else ""
+        raise ConfigError(f"unknown {what} {name!r}.{guess} Available: {', '.join(known)}. {hint}".rstrip())
 
 
 class ConfigError(ValueError):
-    """Bad input, found at the edge. The command line prints its message alone and exits with status 2."""
+    """Bad user input. The command line prints the message alone and exits with status 2."""

@@ -15,17 +15,17 @@ from edl.envs.rollout import Episode, Skill
 from edl.types import Key, Metrics, Scalar
 
 
-def nothing(state: Any, episode: Episode) -> Float[Array, " 0"]:
+def no_extra_input(state: Any, episode: Episode) -> Float[Array, " 0"]:
     """The critic sees no more than the policy."""
     return jnp.zeros(0)
 
 
-def everyone(state: Any, episode: Episode) -> Scalar:
+def train_on_all(state: Any, episode: Episode) -> Scalar:
     """Every episode trains the policy."""
     return jnp.float32(1.0)
 
 
-def keep(key: Key, state: Any, step: Episode, later: Float[Array, " s"]) -> Skill:
+def keep_skill(key: Key, state: Any, step: Episode, later: Float[Array, " s"]) -> Skill:
     """A step is replayed with the skill it was played with."""
     return step.skill
 
@@ -41,7 +41,7 @@ class Linear(NamedTuple):
     policies: Callable[[Float[Array, "n d"]], Float[Array, "g n d"]]
 
 
-def unmoved(state: Any, episodes: Episode) -> Any:
+def unchanged(state: Any, episodes: Episode) -> Any:
     """The reward of an episode does not depend on the others played beside it."""
     return state
 
@@ -57,7 +57,7 @@ class Objective(NamedTuple):
     The others say how episodes are played and used, and most methods leave them alone. Sibling Rivalry is why the first
     three exist: it plays ``siblings = 2`` episodes per skill from one start (each finds the other's end in
     `episode.rival`), its critic sees the antigoal too (``privileged``), and not every sibling trains the policy
-    (``weight``). ``look`` takes in the batch of episodes that is about to be paid, for rewards that depend on it as a
+    (``weight``). ``before_rewards`` takes in the batch of episodes that is about to be paid, for rewards that depend on it as a
     whole (the visit counts of SNN4HRL). PPO knows these alone, and SAC the rest:
 
     ``relabel`` the skill that a step, an episode of length one, is replayed with; ``later`` is a state that its episode
@@ -70,10 +70,10 @@ class Objective(NamedTuple):
     reward: Callable[[Any, Episode], Float[Array, " t"]]
     update: Callable[[Key, Any, Episode], tuple[Any, Metrics]]
     siblings: int = 1
-    privileged: Callable[[Any, Episode], Float[Array, " c"]] = nothing
-    weight: Callable[[Any, Episode], Scalar] = everyone
-    look: Callable[[Any, Episode], Any] = unmoved
-    relabel: Callable[[Key, Any, Episode, Float[Array, " s"]], Skill] = keep
+    privileged: Callable[[Any, Episode], Float[Array, " c"]] = no_extra_input
+    weight: Callable[[Any, Episode], Scalar] = train_on_all
+    before_rewards: Callable[[Any, Episode], Any] = unchanged
+    relabel: Callable[[Key, Any, Episode, Float[Array, " s"]], Skill] = keep_skill
     linear: Linear | None = None
 
 

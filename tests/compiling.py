@@ -4,6 +4,6 @@ import functools
 
 import jax
 
-from edl.effort import Effort, options
+from edl.runtime.effort import Effort, options
 
 jit = functools.partial(jax.jit, compiler_options=options(Effort.LEAST))

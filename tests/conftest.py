@@ -19,10 +19,11 @@ os.environ.setdefault("EDL_CACHE", str(Path(__file__).parents[1] / ".cache" / "j
 # Works on modules that are not yet imported, so nothing of edl is imported above this line.
 install_import_hook("edl", "beartype.beartype")
 
-from edl import compile_cache, threefry  # noqa: E402
+from edl.runtime import compile_cache, effort, threefry  # noqa: E402
 
 compile_cache.enable()
-threefry.unroll()
+threefry.enable()
+effort.enable()
 
 # The first example compiles, so there is no fair deadline; and a suite that passed must pass again.
 settings.register_profile("edl", deadline=None, derandomize=True, database=None)

@@ -17,7 +17,7 @@ import pytest
 import edl
 from edl.cli import COMMANDS, main, options
 from edl.config import ConfigError
-from edl.experiments import store, tensors
+from edl.runs import store, tensors
 
 EXPLORE = ["--explore", "random_walk", "--explorer.iterations", "4", "--explorer.rollouts", "8"]
 DISCOVER = ["--discover", "kmeans", "--num-skills", "3"]
@@ -285,8 +285,8 @@ def start(out, *words):
     code = (
         "import faulthandler, signal, sys; faulthandler.dump_traceback_later(6, repeat=True); "
         "signal.signal(signal.SIGINT, signal.default_int_handler); "  # in the background of a shell it is ignored
-        "from edl.cli import main; from edl.experiments import drive, session; "
-        "drive.PIECE_SECONDS = session.CHECKPOINT_SECONDS = session.SAVING_COST = 0.0; sys.exit(main())"
+        "from edl.cli import main; from edl.runs import driver, session; "
+        "driver.PIECE_SECONDS = session.CHECKPOINT_SECONDS = session.SAVING_COST = 0.0; sys.exit(main())"
     )
     arguments = [sys.executable, "-c", code, "run", *words, "--out", str(out)]
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)

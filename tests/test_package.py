@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import edl
-from edl import compile_cache
+from edl.runtime import compile_cache
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -103,7 +103,7 @@ def test_compiled_programs_are_kept(tmp_path: Path):
     folder = tmp_path / "cache"
     code = """
 import jax
-from edl import compile_cache
+from edl.runtime import compile_cache
 jax.jit(lambda x: x + 1)(1)  # it may be turned on after something was compiled
 print(compile_cache.enable())
 jax.jit(lambda kept: kept * 2)(1)

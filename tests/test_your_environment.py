@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from edl.cli import main
-from edl.effort import Effort
-from edl.experiments import compiled
+from edl.runtime.effort import Effort
+from edl.runs import executables
 from tests.compiling import jit
 
 PAGE = Path(__file__).parents[1] / "docs" / "your_environment.md"
@@ -72,7 +72,7 @@ def test_every_block_of_the_page_runs(tmp_path):
 
 def test_every_block_of_the_page_runs_with_little_learning(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(compiled, "compile_now", compile_quickly)
+    monkeypatch.setattr(executables, "compile_now", compile_quickly)
 
     def command(words: list[str]) -> str:
         assert main([*words, *LITTLE.get(words[0], "").split()]) == 0, capsys.readouterr().err

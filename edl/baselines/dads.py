@@ -30,7 +30,7 @@ from edl.baselines.visits import Moves, moves, one_hot_skill, sgd
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.nets.descend import Trained, start
+from edl.nets.optim import Trained, start
 from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import Normaliser, RunningMoments, running_moments
 from edl.objective import Objective, per_move

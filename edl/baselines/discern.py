@@ -31,7 +31,7 @@ from edl.baselines.goals import goal_metrics, goal_skill, starts, with_goals
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.nets.descend import Trained, descend, start
+from edl.nets.optim import Trained, descend, start
 from edl.nets.mlp import MLP, mlp
 from edl.objective import Objective
 from edl.program import Program

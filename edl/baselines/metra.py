@@ -35,7 +35,7 @@ from edl.baselines.visits import Moves, moves, one_hot_skill, sgd
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.nets.descend import Trained, start
+from edl.nets.optim import Trained, start
 from edl.nets.mlp import MLP, mlp
 from edl.objective import Objective, per_move
 from edl.program import Program

@@ -80,7 +80,7 @@ def snn4hrl(env: Env, config: SNN4HRLConfig) -> Program[Any, SkillPolicy]:
         sample=lambda key, state: one_hot_skill(key, config.num_skills),
         reward=reward,
         update=update,
-        look=look,
+        before_rewards=look,
     )
     return ppo(env, objective, config.ppo, codes=jnp.eye(config.num_skills), integrate=bilinear)
 

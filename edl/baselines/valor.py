@@ -30,7 +30,7 @@ from edl.baselines.visits import sgd
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.nets.descend import Trained, start
+from edl.nets.optim import Trained, start
 from edl.nets.mlp import MLP, mlp
 from edl.nets.recurrent import Bidirectional, bidirectional
 from edl.objective import Objective, at_the_end

@@ -32,7 +32,7 @@ from edl.baselines.visits import sgd
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.nets.descend import Trained, descend, start
+from edl.nets.optim import Trained, descend, start
 from edl.nets.mlp import mlp
 from edl.objective import Objective, at_the_end
 from edl.program import Program

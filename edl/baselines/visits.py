@@ -9,7 +9,7 @@ import optax
 from jaxtyping import Array, Float, Int, PyTree
 
 from edl.envs.rollout import Episode, Skill
-from edl.nets.descend import Trained, descend
+from edl.nets.optim import Trained, descend
 from edl.types import Key, Metrics
 
 

@@ -31,7 +31,7 @@ from edl.baselines.visits import Moves, moves, sgd
 from edl.config import ConfigError, config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.nets.descend import Trained, start
+from edl.nets.optim import Trained, start
 from edl.nets.mlp import MLP, mlp
 from edl.objective import Linear, Objective, per_visit
 from edl.program import Program

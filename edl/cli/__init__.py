@@ -79,10 +79,10 @@ def attempt(command: str, rest: list[str]) -> int:
 
 def carry_out(command: str, rest: list[str]) -> int:
     """Import what a command needs, and run it."""
-    from edl import cores
+    from edl.runtime import devices
     from edl.config import ConfigError
 
-    cores.enable()
+    devices.enable()
     # Tracing makes many objects that stay: looking for garbage among them would take a tenth of its time.
     gc.set_threshold(100_000, 50, 100)
     try:
@@ -101,7 +101,7 @@ def with_world_named(command: str, words: list[str]) -> list[str]:
     for i, word in enumerate(words):
         flag, equals, value = word.partition("=")
         if flag == "--env" and (equals or i + 1 < len(words)):
-            from edl.interop.worlds import name_world
+            from edl.interop.env_names import name_world
 
             name_world(value if equals else words[i + 1])
             return words[:i] + words[i + (1 if equals else 2) :] if command in ABOUT_FILES else words

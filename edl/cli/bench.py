@@ -9,10 +9,10 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from edl import threefry
-from edl.experiments.bench import bench as benches
-from edl.experiments.bench.bench import PARTS, Found
-from edl.experiments.store import plain
+from edl.runtime import threefry
+from edl.bench import bench as benches
+from edl.bench.bench import PARTS, Found
+from edl.runs.store import plain
 
 ABOUT = "Steps and updates a second, time to quality, memory; contestants take turns. Medians, and spread."
 
@@ -33,7 +33,7 @@ def bench(words: list[str]) -> int:
     """Measure, print a table, and write JSON."""
     parts = "; ".join(f"{name}: {about}" for name, about in PARTS.items())
     parsed = tyro.cli(Options, args=words, prog="edl bench", description=f"{ABOUT} Parts are {parts}.")
-    threefry.unroll()
+    threefry.enable()
     screen = Console(soft_wrap=False)
     only = [name.strip() for name in parsed.only.split(",") if name.strip()]
     found = benches.bench(only, parsed.quick, lambda line: screen.print(line, style="dim", highlight=False))

@@ -9,10 +9,10 @@ from typing import Any
 
 from rich.console import Console
 
-from edl import compile_cache
+from edl.runtime import compile_cache
 from edl.config import ConfigError
-from edl.experiments import store
-from edl.interop.worlds import needs_import
+from edl.runs import store
+from edl.interop.env_names import needs_import
 
 WHOLE = (
     "env",
@@ -51,11 +51,11 @@ def explore(words: list[str]) -> int:
 def baseline(words: list[str]) -> int:
     """``edl baseline METHOD``."""
     from edl import baselines
-    from edl.experiments.settings import check_name
+    from edl.config import check_name
 
     method, rest = _argument(words, "METHOD", "baseline", allow_help=bool(baselines.METHODS))
     if method is not None:
-        check_name(method, baselines.METHODS, f"method {method!r}", "`edl list` tells what each does.")
+        check_name(method, baselines.METHODS, "method", "`edl list` tells what each does.")
     method = method or next(iter(baselines.METHODS))
     about = f"Skill discovery without stages: {method}."
     return _whole(rest, f"baseline {method}", about, ("baseline",), until="learn", method=method)
@@ -87,7 +87,7 @@ def evaluate(words: list[str]) -> int:
 def figure(words: list[str]) -> int:
     """``edl figure RUN``."""
     from edl.cli import show
-    from edl.experiments import assess
+    from edl.runs import assess
 
     loaded, found, metrics = _measured(words, "figure")
     assess.publish(store.open_run(loaded.path), loaded, metrics, assess.draw(loaded, found))
@@ -145,7 +145,7 @@ def _elsewhere(command: str, words: list[str]) -> int:
 def _whole(words: list[str], command: str, about: str, nested: Sequence[str], until: str, method: str = "edl") -> int:
     """A run from its beginning, or from where it was stopped."""
     from edl.cli import options
-    from edl.experiments import run as runs
+    from edl.runs import run as runs
 
     base = options.starting_point(words, method)
     fields = [name for name in WHOLE if method == "edl" or name not in ("explore", "discover", "region")]
@@ -163,7 +163,7 @@ def _whole(words: list[str], command: str, about: str, nested: Sequence[str], un
 def _next_stage(words: list[str], stage: str, about: str, fields: Sequence[str], nested: Sequence[str]) -> int:
     """A stage that continues from the folder of the one before."""
     from edl.cli import options
-    from edl.experiments import run as runs
+    from edl.runs import run as runs
 
     source, rest = _argument(words, "RUN", stage, allow_help=False)
     folder = store.open_run(source)
@@ -205,8 +205,8 @@ def _measured(words: list[str], command: str) -> tuple:
     """A run with its numbers taken anew."""
     import dataclasses
 
-    from edl.experiments import assess
-    from edl.experiments.result import load
+    from edl.runs import assess
+    from edl.runs.result import load
 
     path, rest = _argument(words, "RUN", command, allow_help=False)
     if rest:

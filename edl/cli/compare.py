@@ -8,7 +8,7 @@ import tyro
 from rich.table import Table
 
 from edl.config import ConfigError, check
-from edl.experiments.compare import METRICS, Entry, compare, to_csv, to_markdown
+from edl.runs.compare import METRICS, Entry, compare, to_csv, to_markdown
 
 ABOUT = "Runs beside each other: mean and 95 % interval of every metric, and how surely each run beats the first."
 

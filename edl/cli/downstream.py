@@ -9,12 +9,12 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from edl import compile_cache
+from edl.runtime import compile_cache
 from edl.config import ConfigError
-from edl.control.controller import ControlConfig
-from edl.experiments import store
-from edl.experiments.result import Run, load
-from edl.experiments.settings import check_numbers
+from edl.hierarchy.controller import ControlConfig
+from edl.runs import store
+from edl.runs.result import Run, load
+from edl.runs.config import check_numbers
 
 ABOUT = "Sparse goals far from the start: a controller over a run's frozen skills, against PPO without skills."
 
@@ -37,7 +37,7 @@ def downstream(words: list[str]) -> int:
         raise ConfigError("RUN is missing: `edl downstream RUN ...` is wanted. Put it first.")
     check_numbers(options, "")
     compile_cache.enable()
-    from edl.experiments import downstream as experiment
+    from edl.runs import downstream as experiment
 
     runs = {path: load(path) for path in paths}
     first = next(iter(runs.values()))

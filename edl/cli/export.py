@@ -8,8 +8,8 @@ import tyro
 from rich.console import Console
 
 from edl.config import ConfigError
-from edl.experiments import store
-from edl.experiments.result import Run, load
+from edl.runs import store
+from edl.runs.result import Run, load
 
 ABOUT = "The policy pi(a|s,z) of a run as a file that needs neither edl nor JAX."
 

@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 import tyro
 
-from edl.experiments import store
-from edl.experiments.presets import RECIPES, complete
-from edl.experiments.result import from_json
-from edl.experiments.settings import DERIVED, RunConfig
+from edl.runs import store
+from edl.runs.presets import RECIPES, complete
+from edl.runs.result import from_json
+from edl.runs.config import DERIVED, RunConfig
 
 NAMES = ("env", "preset", "explore", "discover")
 """Settings that decide which options there are."""

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.text import Text
 
-from edl.experiments.session import Progressed
+from edl.runs.session import Progressed
 
 HEADLINES = ("goal_success", "data_coverage", "coverage", "perplexity", "usage", "loss", "return")
 """The metric shown while a stage runs: the first of these that it reports."""

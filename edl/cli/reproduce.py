@@ -11,14 +11,14 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from edl import compile_cache
+from edl.runtime import compile_cache
 from edl.cli import progress
 from edl.config import ConfigError
-from edl.experiments.paper import FIGURES
-from edl.experiments.paper.recipes import Grid
-from edl.experiments.paper.reproduce import INDEX, expand, reproduce
-from edl.experiments.paper.workers import share_device, suitable
-from edl.experiments.session import Report
+from edl.paper import FIGURES
+from edl.paper.recipes import Grid
+from edl.paper.reproduce import INDEX, expand, reproduce
+from edl.paper.workers import share_device, suitable
+from edl.runs.session import Report
 
 ABOUT = "The figures of the paper, from scratch.\n\n" + "\n\n".join(
     f"{name}: {figure.title}." for name, figure in FIGURES.items()

@@ -9,8 +9,8 @@ from rich.table import Table
 
 from edl import baselines, discover, explore
 from edl.envs import WORLDS
-from edl.experiments.result import Run
-from edl.interop.worlds import needs_import
+from edl.runs.result import Run
+from edl.interop.env_names import needs_import
 
 ROWS = {
     "data_coverage": "share of the world's bins explored",

@@ -8,10 +8,10 @@ import tyro
 from rich.console import Console
 from rich.markdown import Markdown
 
-from edl import compile_cache
+from edl.runtime import compile_cache
 from edl.cli import progress
 from edl.config import ConfigError
-from edl.experiments import grid as grids
+from edl.runs import grid as grids
 
 ABOUT = "A grid over any settings and seeds, its floats as one vmapped program on all devices."
 
@@ -36,8 +36,8 @@ def sweep(words: list[str]) -> int:
         raise ConfigError("FILE is missing: `edl sweep FILE ...` is wanted. benchmarks/paper_grid.toml is one.")
     compile_cache.enable()
     grid = grids.read(file)
-    from edl.experiments import sweep as sweeps
-    from edl.experiments.summary import markdown
+    from edl.runs import sweep as sweeps
+    from edl.runs.summary import markdown
 
     screen = Console()
     with progress.reporter(screen) as report:

@@ -34,7 +34,7 @@ from edl.config import config
 from edl.discover.goals import skill_model
 from edl.discover.kmeans import centroids_of
 from edl.discover.samples import subsample
-from edl.nets.descend import Trained, descend, start
+from edl.nets.optim import Trained, descend, start
 from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import Normaliser, moments
 from edl.nets.quantiser import nearest, perplexity, quantise, shares

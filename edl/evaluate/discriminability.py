@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 from edl.baselines.reverse_mi import classifier_loss
 from edl.baselines.visits import sgd
 from edl.envs.rollout import Episode
-from edl.nets.descend import start
+from edl.nets.optim import start
 from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import Normaliser, moments
 from edl.types import Key, Scalar

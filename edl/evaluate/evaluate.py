@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from edl.artifacts import Experience
-from edl.effort import quick_jit
+from edl.runtime.effort import quick_jit
 from edl.envs.base import Box, Env
 from edl.envs.layouts import Layout
 from edl.envs.rollout import Episode, Skill, rollout

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from edl.config import config
 from edl.nets.density import Density
-from edl.nets.descend import Trained, descend, start
+from edl.nets.optim import Trained, descend, start
 from edl.nets.mlp import MLP, mlp
 from edl.types import Key, Metrics, Scalar
 

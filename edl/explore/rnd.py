@@ -24,7 +24,7 @@ from edl.envs.base import Env
 from edl.envs.rollout import Episode
 from edl.explore.bonus import flat_reached, no_skill, pursue
 from edl.explore.region import Predicate
-from edl.nets.descend import Trained, descend, start
+from edl.nets.optim import Trained, descend, start
 from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import RunningMoments, running_moments
 from edl.objective import Objective, per_visit

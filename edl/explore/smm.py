@@ -29,7 +29,7 @@ from edl.explore.collect import draw_states, record
 from edl.explore.density_vae import VAEConfig, init_vae, update_vae
 from edl.explore.region import Predicate
 from edl.nets.density import DENSITIES
-from edl.nets.descend import Trained, descend, start
+from edl.nets.optim import Trained, descend, start
 from edl.nets.mlp import MLP, mlp
 from edl.objective import Objective, per_visit
 from edl.program import Program

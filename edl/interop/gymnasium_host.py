@@ -1,221 +1,218 @@
-"""Any Gymnasium environment as a world of ours: by id, by ``module:name``, or by a factory.
+"""The `Host` of Gymnasium worlds: lends an environment to every episode, and steps all episodes of a batch together."""
 
-    edl run --env MountainCarContinuous-v0 --features "0,1"
-    edl.run(lambda: MyEnv(size=3), features=(0, 1))
-
-Observations must be a Box of one axis, actions a Box of finite bounds or Discrete; for anything else there is an error
-that names the wrapper to use. Batches are stepped in this process, or in one worker process per core where stepping is
-slow enough for that to pay. Which of the two never shows in a result.
-"""
-
-import ast
-import functools
-import importlib
-import os
+import socket
+import subprocess
 import sys
-import time
-from collections.abc import Callable
+import threading
+from multiprocessing.connection import Connection
 from typing import Any
 
 import gymnasium
-import jax
-import jax.numpy as jnp
 import numpy as np
-from gymnasium import spaces
+from jaxtyping import Array, Float, Int
 
-from edl.config import ConfigError
-from edl.envs.base import Env
-from edl.envs.host import Features, HostEnv
-from edl.interop.bench import Factory
-from edl.interop.brax_worlds import brax_world, is_brax_style, observation_size_of
-from edl.interop.hosting import GymnasiumHost
-from edl.interop.worlds import ID, LOCAL, NAME
+from edl.envs.host import NOBODY
+from edl.interop.env_worker import Bench, Factory, StepFailure
 
-HORIZON = 200
-"""Steps of an episode at most, unless told otherwise: skills are short."""
-WORTH_A_WORKER = 5e-5
-"""Seconds a step from which on workers are faster than stepping here."""
-MOST_WORKERS = 8
-TRIAL = 100
-"""Steps by which the cost of one is estimated."""
+MOST_SLOTS = 8192
+"""Environments at most. Beyond it the one that was lent first is taken back: its episode was given up."""
 
 
-def factory_of(name: str) -> Factory:
-    """What makes the environment of that name."""
-    if name.startswith(LOCAL):
-        raise ConfigError(
-            f"the world of this run was a Python object, {name.removeprefix(LOCAL)}: "
-            "give it again, as in edl.load(path, env=...)."
-        )
-    if NAME.fullmatch(name) and not ID.fullmatch(name):
-        return _imported(name)
-    known, _, options = name.partition("?")
-    return functools.partial(_make, known, **_arguments(name, options))
+class GymnasiumHost:
+    """Lends a slot, and the environment in it, to every episode; takes it back after the last step."""
 
+    def __init__(self, name: str, factory: Factory, first: gymnasium.Env, horizon: int, workers: int = 0):
+        self.name, self.horizon, self.workers = name, horizon, workers
+        self.size = int(np.prod(first.observation_space.shape or ()))
+        self.failure: str | None = None
+        self._factory, self._first, self._lock = factory, first, threading.Lock()
+        self._bench: Bench | Crew | None = None
+        self._forget()
 
-def _make(name: str, **arguments: Any) -> gymnasium.Env:
-    return gymnasium.make(name, disable_env_checker=True, **arguments)
+    def reset(self, seeds: Int[Array | np.ndarray, "*b"]) -> Float[np.ndarray, "*b r"]:
+        """Begin an episode per seed: its ticket, then its first observation."""
+        seeds = np.asarray(seeds)
+        answer = np.full((seeds.size, 1 + self.size), np.nan, np.float32)
+        with self._lock:
+            if self.failure is None and (begun := self._begin(seeds.reshape(-1))) is not None:
+                answer[:, 0], answer[:, 1:] = begun
+        return answer.reshape(*seeds.shape, -1)
 
+    def step(self, moves: Float[Array | np.ndarray, "*b m"]) -> Float[np.ndarray, "*b r"]:
+        """Ticket (or `NOBODY`), time and action to ticket, observation, terminated and truncated."""
+        moves = np.asarray(moves)
+        rows = moves.reshape(-1, moves.shape[-1])
+        answer = np.full((len(rows), 3 + self.size), np.nan, np.float32)
+        with self._lock:
+            if self.failure is None and np.isfinite(rows[:, 0]).all():
+                self._advance(rows, answer)
+        return answer.reshape(*moves.shape[:-1], -1)
 
-def _arguments(name: str, text: str) -> dict[str, Any]:
-    """``a=1&b=false`` as keyword arguments."""
-    values: dict[str, Any] = {}
-    for part in filter(None, text.split("&")):
-        key, equals, value = part.partition("=")
-        if not equals or not key.isidentifier():
-            raise ConfigError(f"world {name!r} has {part!r} after the '?': key=value, joined by '&', is wanted.")
+    def close(self) -> None:
+        """End the workers and close the environments; the next reset makes new ones."""
+        with self._lock:
+            if self._bench is not None:
+                self._bench.close()
+            self._forget()
+
+    def _forget(self) -> None:
+        self._bench, self._free, self._lent = None, [], {}
+        self._seeds = np.zeros(0, np.int64)
+
+    def _begin(self, seeds: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """A slot for each seed, and its first observation."""
+        slots = self._lend(len(seeds))
+        self._seeds[slots] = seeds
+        observations = self._guarded("reset", slots, seeds.tolist(), 0)
+        return None if observations is None else (slots, observations)
+
+    def _advance(self, rows: np.ndarray, answer: np.ndarray) -> None:
+        going = np.flatnonzero(rows[:, 0] != NOBODY)
+        if len(going) < len(rows):
+            rows = rows[going]
+        if not len(rows):
+            return
+        slots, now = rows[:, 0].astype(np.int64), int(rows[0, 1])
+        if now == 0 and (slots := self._told_apart(slots)) is None:
+            return
+        reached = self._guarded("step", slots, rows[:, 2:], now)
+        if reached is None:
+            return
+        answer[going, 0], answer[going, 1:] = slots, reached
+        self._take_back(slots[reached[:, -2:].any(axis=1) | (now + 1 >= self.horizon)])
+
+    def _take_back(self, slots: np.ndarray) -> None:
+        for slot in reversed(slots.tolist()):
+            if slot in self._lent:
+                del self._lent[slot]
+                self._free.append(slot)
+
+    def _told_apart(self, slots: np.ndarray) -> np.ndarray | None:
+        """Siblings share the first state of one reset: all but the first of them get an environment of their own."""
+        _, first = np.unique(slots, return_index=True)
+        if len(first) == len(slots):
+            return slots
+        twins = np.setdiff1d(np.arange(len(slots)), first)
+        begun = self._begin(self._seeds[slots[twins]])
+        if begun is None:
+            return None
+        slots = slots.copy()
+        slots[twins] = begun[0]
+        return slots
+
+    def _lend(self, count: int) -> np.ndarray:
+        """Slots for so many episodes: free ones, then new ones, then those lent longest ago."""
+        made = len(self._seeds)
+        new = min(max(count - len(self._free), 0), max(MOST_SLOTS - made, count - made, 0))
+        self._free[:0] = range(made + new - 1, made - 1, -1)
+        if new:
+            self._seeds = np.concatenate([self._seeds, np.zeros(new, np.int64)])
+        while len(self._free) < count:
+            oldest = next(iter(self._lent))
+            del self._lent[oldest]
+            self._free.append(oldest)
+        slots = [self._free.pop() for _ in range(count)]
+        self._lent.update(dict.fromkeys(slots))
+        return np.array(slots, np.int64)
+
+    def _guarded(self, task: str, slots: np.ndarray, values: Any, now: int) -> np.ndarray | None:
+        """Do it, or note what went wrong: the first failure is kept, and all environments are given up."""
         try:
-            values[key] = ast.literal_eval({"true": "True", "false": "False", "none": "None"}.get(value.lower(), value))
-        except (ValueError, SyntaxError):
-            values[key] = value
-    return values
-
-
-def _imported(name: str) -> Factory:
-    module, _, attribute = name.partition(":")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # a command is run where the user's module is
-    try:
-        found = functools.reduce(getattr, attribute.split("."), importlib.import_module(module))
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"world {name!r} cannot be imported ({error}): a class or function that makes a Gymnasium environment is "
-            "wanted. Check the name, or run where its module can be found."
-        ) from error
-    if not callable(found):
-        raise ConfigError(f"world {name!r} is a {type(found).__name__}: a class or function is wanted.")
-    return found
-
-
-@functools.lru_cache(maxsize=8)
-def host_env(
-    name: str,
-    factory: Factory | None = None,
-    features: str | Features | None = None,
-    horizon: int = 0,
-    workers: int = -1,
-) -> Env:
-    """The world that ``factory`` makes, or the one of that name: Gymnasium's, Brax-style, or one of ours.
-
-    Zero ``horizon`` means the world's own, up to `HORIZON`; ``workers=-1``, as many as pay.
-    """
-    factory = factory_of(name) if factory is None else factory
-    first = _first(name, factory)
-    if isinstance(first, Env):
-        return first
-    if is_brax_style(first):
-        about = features_of(features, size := observation_size_of(name, first))
-        return brax_world(first, about, size, _feature_size(about, size), horizon or HORIZON)
-    if not isinstance(first, gymnasium.Env):
-        raise ConfigError(f"world {name!r} made a {type(first).__name__}: a gymnasium.Env is wanted.")
-    size, low, high, num_actions = _sizes(name, first)
-    limit = 0 if first.spec is None else first.spec.max_episode_steps or 0
-    if limit and horizon > limit:
-        raise ConfigError(f"horizon={horizon}: {name} ends after {limit} steps. Change --horizon.")
-    about = features_of(features, size)
-    if workers < 0:
-        workers = _workers_that_pay(first)
-    feature_size = _feature_size(about, size)
-    horizon = horizon or min(limit or HORIZON, HORIZON)
-    return HostEnv(
-        low=jnp.asarray(low, jnp.float32),
-        high=jnp.asarray(high, jnp.float32),
-        host=GymnasiumHost(name, factory, first, horizon, workers),
-        about=about,
-        horizon=horizon,
-        observation_size=size,
-        feature_size=feature_size,
-        num_actions=num_actions,
-    )
-
-
-def features_of(features: str | Features | None, size: int) -> Features:
-    """``"0,1"`` as dimensions; None as all of them."""
-    if features is None or callable(features):
-        return tuple(range(size)) if features is None else features
-    try:
-        dims = tuple(int(part) for part in (features.split(",") if isinstance(features, str) else features))
-    except (TypeError, ValueError):
-        dims = ()
-    if not dims or len(set(dims)) != len(dims) or not all(0 <= dim < size for dim in dims):
-        raise ConfigError(
-            f"features={features!r}: numbers of different dimensions of the observation are wanted, 0 to {size - 1}, "
-            "as in '0,1'. Change --features."
+            if self._bench is None:
+                first, self._first = self._first, None
+                self._bench = Crew(self._factory, self.workers) if self.workers else Bench(self._factory, first)
+            chosen = slots.tolist()
+            return self._bench.reset(chosen, values) if task == "reset" else self._bench.step(chosen, values)
+        except StepFailure as failure:
+            when = "when it was reset" if task == "reset" else f"at step {now + 1} of an episode"
+            seed = "" if failure.slot is None else f" (seed {self._seeds[failure.slot]})"
+            what = failure.what
+        except Exception as error:  # whatever it is, it must not go through a compiled program
+            when, seed, what = "while it was stepped", "", f"failed with {type(error).__name__}: {error}"
+        self.failure = (
+            f"world {self.name!r} {what} {when}{seed}: a finite observation of one shape is wanted. "
+            "Mend the environment, then go on from the last checkpoint with --resume."
         )
-    return dims
+        if self._bench is not None:
+            self._bench.close()
+        self._forget()
+        return None
 
 
-def _feature_size(about: Features, size: int) -> int:
-    if not callable(about):
-        return len(about)
-    try:
-        shape = jax.eval_shape(about, jax.ShapeDtypeStruct((size,), jnp.float32)).shape
-    except Exception as error:
-        raise ConfigError(
-            f"features={about!r} fails on an observation of {size} numbers ({type(error).__name__}: {error}): a "
-            "function of one observation, written with jax.numpy, is wanted."
-        ) from error
-    if len(shape) != 1:
-        raise ConfigError(f"features={about!r} gives an array of shape {shape}: a vector is wanted.")
-    return shape[0]
+class Crew:
+    """Worker processes, each with a bench; slot s belongs to worker s mod n."""
+
+    def __init__(self, factory: Factory, workers: int):
+        import cloudpickle
+
+        recipe = cloudpickle.dumps(factory)
+        self.workers = [Worker(recipe) for _ in range(workers)]
+        for worker in self.workers:
+            worker.receive()
+
+    def reset(self, slots: list[int], seeds: list[int]) -> np.ndarray:
+        """First observations."""
+        return self._share("reset", np.asarray(slots), np.asarray(seeds))
+
+    def step(self, slots: list[int], actions: np.ndarray) -> np.ndarray:
+        """Observations, terminated and truncated."""
+        return self._share("step", np.asarray(slots), actions)
+
+    def close(self) -> None:
+        """End the processes."""
+        for worker in self.workers:
+            worker.close()
+
+    def _share(self, task: str, slots: np.ndarray, values: np.ndarray) -> np.ndarray:
+        parts = [np.flatnonzero(slots % len(self.workers) == i) for i in range(len(self.workers))]
+        busy = [(worker, part) for worker, part in zip(self.workers, parts, strict=True) if len(part)]
+        for worker, part in busy:
+            chosen = values[part]
+            worker.send(task, slots[part].tolist(), chosen.tolist() if task == "reset" else chosen)
+        answers = [worker.receive() for worker, _ in busy]
+        result = np.empty((len(slots), answers[0].shape[1]), np.float32)
+        for (_, part), answer in zip(busy, answers, strict=True):
+            result[part] = answer
+        return result
 
 
-def _first(name: str, factory: Callable[[], Any]) -> Any:
-    try:
-        return factory()
-    except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
-        raise ConfigError(
-            f"world {name!r} needs more than is installed: {error}. For MuJoCo: pip install 'edl[mujoco]'."
-        ) from error
-    except Exception as error:
-        raise ConfigError(
-            f"world {name!r} cannot be made ({type(error).__name__}: {error}): a Gymnasium id, or module:name of what "
-            "makes an environment, is wanted. Check the name."
-        ) from error
+class Worker:
+    """One process of `edl.interop.env_worker`, and the pipe to it."""
 
+    def __init__(self, recipe: bytes):
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-m", "edl.interop.env_worker", str(theirs.fileno())]
+        self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+        theirs.close()
+        self.pipe = Connection(ours.detach())
+        self.pipe.send_bytes(recipe)
 
-def _sizes(name: str, env: gymnasium.Env) -> tuple[int, np.ndarray, np.ndarray, int]:
-    """Size of observations, bounds of actions, and the number of actions if they are discrete."""
-    seen, acts = env.observation_space, env.action_space
-    if not isinstance(seen, spaces.Box) or len(seen.shape) != 1:
-        image = isinstance(seen, spaces.Box) and len(seen.shape) > 1 and seen.dtype == np.uint8
-        remedy = (
-            "Images need features first: a gymnasium.wrappers.TransformObservation that gives a vector of numbers"
-            if image
-            else "Wrap it: gymnasium.wrappers.FlattenObservation(env)"
-        )
-        raise ConfigError(
-            f"world {name!r} observes {seen}: a Box of one axis is wanted. {remedy}, in a function that makes the "
-            "environment, and give that: --env module:function."
-        )
-    if isinstance(acts, spaces.Discrete):
-        return seen.shape[0], np.zeros(0), np.zeros(0), int(acts.n)
-    if not isinstance(acts, spaces.Box) or not np.issubdtype(acts.dtype, np.floating):
-        raise ConfigError(
-            f"world {name!r} takes actions {acts}: a Box of floats or Discrete is wanted. "
-            "Wrap it in a gymnasium.ActionWrapper."
-        )
-    if not np.isfinite([acts.low, acts.high]).all():
-        raise ConfigError(
-            f"world {name!r} takes actions without bounds, {acts}: finite ones are wanted. "
-            "Wrap it: gymnasium.wrappers.RescaleAction, or an ActionWrapper with a Box of finite bounds."
-        )
-    return seen.shape[0], acts.low.reshape(-1), acts.high.reshape(-1), 0
+    def send(self, *message: Any) -> None:
+        """Hand on a task."""
+        try:
+            self.pipe.send(message)
+        except OSError:
+            raise StepFailure(None, self._how_it_died()) from None
 
+    def receive(self) -> Any:
+        """Its answer; a failure there is a failure here."""
+        try:
+            answer = self.pipe.recv()
+        except (EOFError, OSError):
+            raise StepFailure(None, self._how_it_died()) from None
+        if isinstance(answer, tuple):
+            raise StepFailure(*answer)
+        return answer
 
-def _workers_that_pay(env: gymnasium.Env) -> int:
-    """As many workers as cores, if steps are slow enough."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    if cores < 2 or os.name != "posix":
-        return 0
-    try:
-        env.reset(seed=0)
-        env.action_space.seed(0)
-        actions = [env.action_space.sample() for _ in range(TRIAL)]
-        began = time.process_time()
-        for action in actions:
-            if any(env.step(action)[2:4]):
-                env.reset()
-    except Exception:  # it will be told when the run meets it, with the step at which it happens
-        return 0
-    return min(cores, MOST_WORKERS) if (time.process_time() - began) / TRIAL > WORTH_A_WORKER else 0
+    def close(self) -> None:
+        """Let it end, or make it."""
+        self.pipe.close()
+        try:
+            self.process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def _how_it_died(self) -> str:
+        status = self.process.wait()
+        return f"took its worker process down ({f'signal {-status}' if status < 0 else f'exit status {status}'})"

@@ -40,8 +40,8 @@ def register() -> None:
         if name not in gymnasium.registry:
             gymnasium.register(
                 id=name,
-                entry_point="edl.interop.gymnasium_worlds:MazeEnv",
-                vector_entry_point="edl.interop.gymnasium_worlds:MazeVectorEnv",
+                entry_point="edl.interop.maze_envs:MazeEnv",
+                vector_entry_point="edl.interop.maze_envs:MazeVectorEnv",
                 max_episode_steps=HORIZON,
                 kwargs=kwargs,
             )

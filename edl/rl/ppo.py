@@ -14,11 +14,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from edl import pair
 from edl.artifacts import Integration, SkillPolicy, concatenate
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, rollout
-from edl.nets.descend import start
+from edl.nets.optim import start
 from edl.nets.distributions import Distribution, for_space
 from edl.nets.mlp import mlp
 from edl.nets.normalise import Normaliser, RunningMoments, identity, running_moments
@@ -70,7 +69,7 @@ def ppo(
         play_key, descend_key, update_key = jax.random.split(key, 3)
         policy = policy_of(state)
         episodes = play(play_key, env, objective, state.objective, policy, config.rollouts)
-        state = state._replace(objective=objective.look(state.objective, episodes))
+        state = state._replace(objective=objective.before_rewards(state.objective, episodes))
         batch, rewards = prepare(state, objective, episodes, policy, config)
         agent, losses = fit(descend_key, state.agent, batch, distribution, optimiser, config)
         learned, metrics = objective.update(update_key, state.objective, episodes)
@@ -98,7 +97,7 @@ def play(key: Key, env: Env, objective: Objective, learned: Any, policy: SkillPo
         episodes = episodes._replace(skill=jax.tree.map(lambda x: jnp.stack([x] * objective.siblings), skill))
         return episodes._replace(rival=jnp.roll(jax.vmap(lambda episode: episode.last)(episodes), 1, axis=0))
 
-    families = pair.mapped(family, jax.random.split(key, rollouts))
+    families = jax.vmap(family)(jax.random.split(key, rollouts))
     return jax.tree.map(lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]), families)
 
 
@@ -121,7 +120,7 @@ def prepare(
         returns = advantages + values[:-1]
         return Batch(critic_inputs[:-1], episode.actions, log_probs, advantages, returns, weights), rewards
 
-    batch, rewards = pair.mapped(of_one, episodes)
+    batch, rewards = jax.vmap(of_one)(episodes)
     batch = batch._replace(advantages=standardise(batch.advantages, batch.weights))
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch), rewards
 

@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
-from edl import pair
-from edl.nets.descend import Trained, descend, follow
+from edl.nets.optim import Trained, follow
 from edl.nets.distributions import Distribution
 from edl.nets.mlp import MLP
 from edl.rl.ppo_config import PPOConfig
@@ -48,7 +47,7 @@ def fit(
     optimiser: optax.GradientTransformation,
     config: PPOConfig,
 ) -> tuple[Agent, Metrics]:
-    """``epochs`` passes over the batch in ``minibatches`` shuffled parts. Two devices (`splits`) fit a network each."""
+    """``epochs`` passes over the batch in ``minibatches`` shuffled parts."""
     size = batch.weights.shape[0]
     part = size // config.minibatches
     row = jax.tree.map(lambda x: x[0], batch)
@@ -61,12 +60,6 @@ def fit(
         trained, metrics = jax.lax.scan(lambda net, order: step(net, jax.vmap(as_row)(rows[order])), trained, orders)
         return trained, jax.tree.map(jnp.mean, metrics)
 
-    def of_actor(actor: Trained, chosen: Batch) -> tuple[Trained, Metrics]:
-        return descend(optimiser, actor, policy_loss, chosen, distribution, config)
-
-    def of_critic(critic: Trained, chosen: Batch) -> tuple[Trained, Metrics]:
-        return descend(optimiser, critic, value_loss, chosen, config)
-
     def together(agent: Agent, chosen: Batch) -> tuple[Agent, Metrics]:
         for_actor, of_policy = jax.grad(policy_loss, has_aux=True)(agent.actor.params, chosen, distribution, config)
         for_critic, of_value = jax.grad(value_loss, has_aux=True)(agent.critic.params, chosen, config)
@@ -74,18 +67,7 @@ def fit(
         actor, critic = follow(optimiser, agent.actor, for_actor), follow(optimiser, agent.critic, for_critic)
         return Agent(actor, critic), of_policy | of_value
 
-    if not (pair.paired() and splits(config)):
-        return passes(together, agent)
-    # Neither has to know the other's gradients, as with a common limit, before all is done.
-    (actor, of_policy), (critic, of_value) = pair.apart(
-        lambda: passes(of_actor, agent.actor), lambda: passes(of_critic, agent.critic)
-    )
-    return Agent(actor, critic), of_policy | of_value
-
-
-def splits(config: PPOConfig) -> bool:
-    """Whether two devices can each fit one network: a common limit would have them talk in every minibatch."""
-    return config.max_gradient_norm is None
+    return passes(together, agent)
 
 
 def shortened(gradients: PyTree, limit: float | Scalar | None) -> PyTree:

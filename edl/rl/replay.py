@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from edl.envs.rollout import Episode, Skill
-from edl.objective import Objective, keep
+from edl.objective import Objective, keep_skill
 from edl.types import Key, Scalar
 
 
@@ -129,7 +129,7 @@ def ended(episodes: Episode, bootstrap: bool) -> Episode:
 
 def relabelled(key: Key, objective: Objective, learned: Any, replay: Replay, rows: Int[Array, "m n"]) -> Skill | None:
     """The skills that rows are replayed with; None if those they were played with. All at once, as in `draw`."""
-    if objective.relabel is keep:
+    if objective.relabel is keep_skill:
         return None
     share_key, relabel_key = jax.random.split(key)
     flat = rows.reshape(-1)

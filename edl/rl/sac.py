@@ -27,11 +27,11 @@ from edl.artifacts import SkillPolicy
 from edl.config import check, config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.nets.descend import Trained, descend, start
+from edl.nets.optim import Trained, descend, start
 from edl.nets.distributions import Categorical
 from edl.nets.mlp import MLP
 from edl.nets.normalise import Normaliser, RunningMoments, identity, running_moments
-from edl.objective import Objective, everyone, keep, nothing
+from edl.objective import Objective, train_on_all, keep_skill, no_extra_input
 from edl.program import Program
 from edl.rl.ppo import flat_observations, play
 from edl.rl.replay import (
@@ -185,7 +185,7 @@ def sac(
 
 def check_fits(env: Env, objective: Objective, config: SACConfig) -> None:
     """Refuse what SAC cannot do."""
-    alone = objective.siblings == 1 and objective.privileged is nothing and objective.weight is everyone
+    alone = objective.siblings == 1 and objective.privileged is no_extra_input and objective.weight is train_on_all
     check(alone, "an objective with siblings, under SAC", "its replay knows single episodes only", "Learn with PPO.")
     least = max(config.rollouts * env.horizon, config.warmup)
     check(
@@ -195,7 +195,7 @@ def check_fits(env: Env, objective: Objective, config: SACConfig) -> None:
         "Raise it, or play fewer rollouts.",
     )
     check(
-        config.refresh or (objective.relabel is keep and objective.linear is None),
+        config.refresh or (objective.relabel is keep_skill and objective.linear is None),
         "refresh=False",
         "an objective that relabels steps, or whose reward is linear, pays when they are sampled",
         "Leave refresh on.",

@@ -19,7 +19,7 @@ from edl.baselines.visr import (
 )
 from edl.config import ConfigError
 from edl.envs.rollout import Skill, rollout
-from edl.nets.descend import Trained
+from edl.nets.optim import Trained
 from edl.nets.distributions import Categorical
 from edl.nets.mlp import MLP
 from edl.nets.normalise import identity

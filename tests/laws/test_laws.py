@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from edl.artifacts import SkillModel, SkillPolicy, States
-from edl.experiments.store import CHECKPOINT, Folder
+from edl.runs.store import CHECKPOINT, Folder
 from edl.program import Program, keys_of
 from tests.compiling import jit
 from tests.laws.cases import CASES, ENV, HORIZON, Case

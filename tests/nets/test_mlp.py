@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from edl.nets.descend import descend, start
+from edl.nets.optim import descend, start
 from edl.nets.mlp import mlp
 
 KEY = jax.random.key(0)

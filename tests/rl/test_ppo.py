@@ -12,7 +12,7 @@ import pytest
 from edl.artifacts import SkillPolicy
 from edl.envs.gridworld import chain
 from edl.envs.maze import maze
-from edl.nets.descend import start
+from edl.nets.optim import start
 from edl.nets.distributions import Categorical, for_space
 from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import Normaliser, running_moments
@@ -20,7 +20,7 @@ from edl.rl.ppo import PPOState, flat_observations, play, ppo, prepare, standard
 from edl.rl.ppo_config import PPOConfig, falling, paper
 from edl.rl.ppo_fit import Agent, Batch, fit, policy_loss, shortened, value_loss
 from tests.compiling import jit
-from tests.probes.worlds import GAMMA, PROBES
+from tests.probes.envs import GAMMA, PROBES
 from tests.rl.training import CHAINS, CODES, objective_of, trained
 
 TINY = PPOConfig(

@@ -19,7 +19,7 @@ from edl.rl.replay import Transition
 from edl.rl.sac import SACConfig, batch_of, sac, worth
 from edl.rl.soft import Rules, actions_of, evaluate, new_agent, sac_loss, soft_values, target_entropy
 from tests.compiling import jit
-from tests.probes.worlds import GAMMA, PROBES
+from tests.probes.envs import GAMMA, PROBES
 from tests.rl.training import CHAINS, CODES, objective_of, trained
 
 TINY = SACConfig(

@@ -15,7 +15,7 @@ from edl.rl.sac import SACConfig, sac
 from edl.rl.soft import Agent, Batch, Rules, actions_of, new_agent
 from edl.rl.successor import improved_values, lesser, successor_features, successor_loss
 from tests.compiling import jit
-from tests.probes.worlds import GAMMA
+from tests.probes.envs import GAMMA
 
 KEY = jax.random.key(0)
 

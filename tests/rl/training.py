@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from edl.envs.rollout import Skill
 from edl.objective import Objective, per_visit
 from edl.program import keys_of
-from tests.probes.worlds import PROBES
+from tests.probes.envs import PROBES
 
 CODES = jnp.array([[1.0, 0.0], [0.0, 1.0]])
 CHAINS = [name for name in PROBES if name != "policy"]

@@ -1,0 +1,134 @@
+"""Gymnasium environments side by side, stepped one after the other: here, or in a worker process (`python -m`).
+
+A worker is started as a program of its own, not by `multiprocessing`, which would import the user's script again; it
+needs neither JAX nor the rest of edl. What goes back and forth are arrays in small messages over a pipe.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+Factory = Callable[[], gymnasium.Env]
+
+
+class StepFailure(Exception):
+    """An environment failed; ``slot`` says which, if it is known."""
+
+    def __init__(self, slot: int | None, what: str):
+        super().__init__(slot, what)
+        self.slot, self.what = slot, what
+
+
+class Bench:
+    """Environments by slot, made when a slot is first used."""
+
+    def __init__(self, factory: Factory, first: gymnasium.Env | None = None):
+        self.factory = factory
+        self.spare = first if first is not None else factory()
+        space, actions = self.spare.observation_space, self.spare.action_space
+        assert space.shape is not None  # a Box: `edl.interop.gymnasium_envs` has checked
+        self.shape, self.size = space.shape, int(np.prod(space.shape))
+        self.convert = _as_integer(actions) if isinstance(actions, gymnasium.spaces.Discrete) else _as_box(actions)
+        self.envs: dict[int, gymnasium.Env] = {}
+
+    def reset(self, slots: Sequence[int], seeds: Sequence[int]) -> np.ndarray:
+        """First observations."""
+        observations = []
+        for slot, seed in zip(slots, seeds, strict=True):
+            try:
+                observations.append(self._env(slot).reset(seed=seed)[0])
+            except Exception as error:
+                raise StepFailure(slot, _told(error)) from error
+        return self._checked(slots, observations)
+
+    def step(self, slots: Sequence[int], actions: np.ndarray) -> np.ndarray:
+        """Observations, terminated and truncated, as one row of numbers each."""
+        observations, ends = [], []
+        for slot, action in zip(slots, self.convert(actions), strict=True):
+            try:
+                observation, _, terminated, truncated, _ = self.envs[slot].step(action)
+            except Exception as error:
+                raise StepFailure(slot, _told(error)) from error
+            observations.append(observation)
+            ends.append((terminated, truncated))
+        return np.concatenate([self._checked(slots, observations), np.array(ends, np.float32)], axis=1)
+
+    def close(self) -> None:
+        """Close all environments."""
+        for env in self.envs.values():
+            env.close()
+        self.envs.clear()
+
+    def _env(self, slot: int) -> gymnasium.Env:
+        if slot not in self.envs:
+            made, self.spare = (self.spare, None) if self.spare is not None else (self.factory(), None)
+            self.envs[slot] = made
+        return self.envs[slot]
+
+    def _checked(self, slots: Sequence[int], observations: list) -> np.ndarray:
+        """All observations as one array: looking at each by itself would cost as much as stepping a simple world."""
+        try:
+            rows = np.array(observations, np.float32)
+        except (TypeError, ValueError):
+            rows = np.zeros(0)
+        if rows.shape != (len(slots), *self.shape):
+            shapes = [np.shape(observation) for observation in observations]
+            row = next((row for row, shape in enumerate(shapes) if shape != self.shape), 0)
+            raise StepFailure(slots[row], f"observed something of shape {shapes[row]} instead of {self.shape}")
+        if not np.isfinite(rows).all():
+            row, column = np.argwhere(~np.isfinite(rows))[0]
+            raise StepFailure(slots[row], f"observed {rows[row, column]} in dimension {column}")
+        return rows
+
+
+def _as_integer(space: gymnasium.spaces.Discrete) -> Callable[[np.ndarray], list]:
+    return lambda actions: (actions[:, 0].astype(np.int64) + int(space.start)).tolist()
+
+
+def _as_box(space: Any) -> Callable[[np.ndarray], np.ndarray]:
+    def convert(actions: np.ndarray) -> np.ndarray:
+        return np.clip(actions.reshape(-1, *space.shape).astype(space.dtype), space.low, space.high)
+
+    return convert
+
+
+def _told(error: Exception) -> str:
+    """The error and the line that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
+    return f"raised {type(error).__name__}: {error}{where}"
+
+
+def serve(pipe: Connection) -> None:
+    """A worker's life: make a bench from the factory it is sent, then reset and step what it is told to."""
+    # The factory is a live object of our own parent, sent over a pipe that nobody else holds: nothing from a file.
+    import cloudpickle
+
+    try:
+        bench = Bench(cloudpickle.loads(pipe.recv_bytes()))
+    except Exception as error:
+        pipe.send((None, _told(error)))
+        return
+    pipe.send("ready")
+    while True:
+        try:
+            task, slots, values = pipe.recv()
+        except (EOFError, KeyboardInterrupt):
+            return bench.close()
+        try:
+            pipe.send(bench.reset(slots, values) if task == "reset" else bench.step(slots, values))
+        except StepFailure as failure:
+            pipe.send((failure.slot, failure.what))
+
+
+if __name__ == "__main__":
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    serve(Connection(int(sys.argv[1])))

@@ -1,0 +1,117 @@
+"""Runs beside each other: a table of their metrics with intervals, and how surely each beats the first."""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from edl.config import ConfigError
+from edl.evaluate.statistics import aggregate, improvement_interval, probability_of_improvement
+from edl.runs import store
+from edl.config import check_name
+
+METRICS = {
+    "goal_success": "higher",
+    "goal_distance": "lower",
+    "zero_shot_distance": "lower",
+    "skill_coverage": "higher",
+    "mutual_information": "higher",
+    "discriminability": "higher",
+    "data_coverage_100k": "higher",
+}
+"""What is compared unless something else is asked for, and which way is better."""
+
+
+class Entry(NamedTuple):
+    """One metric of one run. ``improvement`` is the probability of beating the first run, with its 95 % interval."""
+
+    run: str
+    metric: str
+    values: list[float]
+    mean: float
+    iqm: float
+    ci95: tuple[float, float]
+    improvement: float | None
+    improvement_ci95: tuple[float, float] | None
+
+
+def compare(paths: Sequence[str | Path], metrics: Sequence[str] = ()) -> list[Entry]:
+    """All entries there are numbers for, metric by metric, with the runs in the order given."""
+    loaded = {name: _seeds(path) for name, path in zip(names_of(paths), paths, strict=True)}
+    known = dict.fromkeys(name for seeds in loaded.values() for seed in seeds for name in seed if name != "seed")
+    for metric in metrics:
+        check_name(metric, known, "metric", "Leave --metrics out for the usual ones.")
+    entries: list[Entry] = []
+    for metric in metrics or [name for name in METRICS if name in known]:
+        scores = {run: [s[metric] for s in seeds if s.get(metric) is not None] for run, seeds in loaded.items()}
+        first = next(iter(scores.values()))
+        entries += [_entry(run, metric, values, first) for run, values in scores.items() if values]
+    return entries
+
+
+def names_of(paths: Sequence[str | Path]) -> list[str]:
+    """The last parts of the paths, as many as it takes to tell them apart."""
+    parts = [Path(path).absolute().parts for path in paths]
+    if len(set(parts)) < len(parts):
+        raise ConfigError("a run is named twice: different runs are wanted. Name each once.")
+    depth = next(d for d in range(1, max(map(len, parts)) + 1) if len({p[-d:] for p in parts}) == len(parts))
+    return ["/".join(part[-depth:]) for part in parts]
+
+
+def to_csv(entries: Sequence[Entry]) -> str:
+    """One line per run and metric."""
+    with io.StringIO() as text:
+        writer = csv.writer(text, lineterminator="\n")
+        better = ("improvement", "improvement_low", "improvement_high")
+        writer.writerow(["run", "metric", "seeds", "mean", "iqm", "ci95_low", "ci95_high", *better])
+        for e in entries:
+            chance = ["", "", ""] if e.improvement_ci95 is None else [e.improvement, *e.improvement_ci95]
+            writer.writerow([e.run, e.metric, len(e.values), e.mean, e.iqm, *e.ci95, *chance])
+        return text.getvalue()
+
+
+def to_markdown(entries: Sequence[Entry]) -> str:
+    """A row per run, a column per metric: mean and 95 % interval."""
+    metrics, runs = _unique(entries, "metric"), _unique(entries, "run")
+    cells = {(e.run, e.metric): write(e) for e in entries}
+    lines = [f"| run | {' | '.join(metrics)} |", "|---" * (len(metrics) + 1) + "|"]
+    lines += ["| " + " | ".join([run, *(cells.get((run, m), "-") for m in metrics)]) + " |" for run in runs]
+    return "\n".join(lines) + "\n"
+
+
+def write(entry: Entry) -> str:
+    """Mean and interval, or the mean alone of a single seed."""
+    if len(entry.values) == 1:
+        return f"{entry.mean:.3f}"
+    return f"{entry.mean:.3f} [{entry.ci95[0]:.3f}, {entry.ci95[1]:.3f}]"
+
+
+def _entry(run: str, metric: str, values: list[float], first: list[float]) -> Entry:
+    facts = aggregate([{metric: value} for value in values])[metric]
+    assert facts is not None  # there are values
+    low, high = facts["ci95"]
+    chance, interval = None, None
+    if first and first is not values and metric in METRICS:
+        sign = 1 if METRICS[metric] == "higher" else -1
+        x, y = ([[sign * value for value in each]] for each in (values, first))
+        found = improvement_interval(x, y)
+        chance, interval = probability_of_improvement(x, y), (found.low, found.high)
+    return Entry(run, metric, values, facts["mean"], facts["iqm"], (low, high), chance, interval)
+
+
+def _seeds(path: str | Path) -> list[dict[str, Any]]:
+    """The numbers of each seed."""
+    folder = store.open_run(path)
+    metrics = folder.read_json(store.METRICS)
+    try:
+        return [dict(seed) for seed in metrics["per_seed"]]
+    except (KeyError, TypeError, ValueError) as error:
+        place = folder.place(store.METRICS)
+        raise ConfigError(
+            f"{place} has no per_seed: a run that was evaluated is wanted. Run `edl evaluate`."
+        ) from error
+
+
+def _unique(entries: Sequence[Entry], field: str) -> list[str]:
+    return list(dict.fromkeys(getattr(entry, field) for entry in entries))

@@ -1,0 +1,126 @@
+"""What a sweep found: a row per point, the best of them by a metric, and how sure that is."""
+
+import csv
+import io
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edl.runs.grid import Grid, Point
+from edl.runs.store import Folder
+
+TABLES = {"csv": "summary.csv", "json": "summary.json", "markdown": "summary.md"}
+
+
+class Summary(NamedTuple):
+    """All points with their metrics, and the number of the best one; None if no point has the metric."""
+
+    grid: Grid
+    metrics: Mapping[int, Mapping[str, Any]]
+    best: int | None
+
+    def score(self, point: Point) -> dict[str, Any] | None:
+        """Mean and interval of the metric that the sweep is about."""
+        return self.metrics[point.number]["aggregate"].get(self.grid.metric)
+
+    def rivals(self) -> list[int]:
+        """Points whose interval reaches the best one's: these seeds do not tell them apart from it."""
+        if self.best is None:
+            return []
+        scores = {point.number: self.score(point) for point in self.grid.points}
+        best = scores[self.best]
+        assert best is not None
+        others = {number: score for number, score in scores.items() if number != self.best and score is not None}
+        low, high = best["ci95"]
+        return [number for number, score in others.items() if score["ci95"][0] <= high and low <= score["ci95"][1]]
+
+
+def summarise(grid: Grid, metrics: Mapping[int, Mapping[str, Any]]) -> Summary:
+    """Pick the best point by the mean of the metric over seeds."""
+    summary = Summary(grid, metrics, None)
+    scored = [(score["mean"], point.number) for point in grid.points if (score := summary.score(point)) is not None]
+    if not scored:
+        return summary
+    sign = 1 if grid.goal == "min" else -1
+    return summary._replace(best=min(scored, key=lambda each: (sign * each[0], each[1]))[1])
+
+
+def rows_of(summary: Summary) -> list[dict[str, Any]]:
+    """A row per point: its number, its settings, mean and interval of the metric, and the means of the others."""
+    rows = []
+    for point in summary.grid.points:
+        settings = {axis.names[0]: value for axis, value in zip(summary.grid.axes, point.values, strict=True)}
+        aggregate = summary.metrics[point.number]["aggregate"]
+        score, name = summary.score(point), summary.grid.metric
+        means = {key: each["mean"] for key, each in aggregate.items() if each is not None and key != name}
+        low, high = (None, None) if score is None else score["ci95"]
+        mean = {name: None if score is None else score["mean"], f"{name}_low": low, f"{name}_high": high}
+        rows.append({"point": point.name, **settings, **mean, **means})
+    return rows
+
+
+def publish(folder: Folder, summary: Summary, picture: bytes) -> None:
+    """Write the tables, then the heat map."""
+    rows, best = rows_of(summary), summary.best
+    kept = {
+        "metric": summary.grid.metric,
+        "goal": summary.grid.goal,
+        "axes": [{"names": axis.names, "values": axis.values} for axis in summary.grid.axes],
+        "num_seeds": summary.grid.points[0].config.num_seeds,
+        "best": None if best is None else rows[best],
+        "not_told_apart_from_the_best": [rows[i]["point"] for i in summary.rivals()],
+        "points": rows,
+    }
+    folder.write(TABLES["csv"], _csv(rows).encode())
+    folder.write(TABLES["markdown"], markdown(summary).encode())
+    folder.save_picture("heat_map", picture)
+    folder.write_json(TABLES["json"], kept)
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    with io.StringIO() as text:
+        writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return text.getvalue()
+
+
+def markdown(summary: Summary) -> str:
+    """The table in Markdown: settings, the metric with its interval, and the verdict below."""
+    grid, rows = summary.grid, rows_of(summary)
+    names = [axis.names[0] for axis in grid.axes]
+    head = ["point", *(axis.label for axis in grid.axes), grid.metric, "95 % interval"]
+    lines = [head, ["---"] * len(head)]
+    for row in rows:
+        interval = (
+            "-" if row[grid.metric] is None else f"{row[f'{grid.metric}_low']:.3f} to {row[f'{grid.metric}_high']:.3f}"
+        )
+        mean = "-" if row[grid.metric] is None else f"{row[grid.metric]:.3f}"
+        bold = "**" if summary.best is not None and row is rows[summary.best] else ""
+        lines.append([f"{bold}{row['point']}{bold}", *(f"{row[name]}" for name in names), mean, interval])
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{table}\n\n{verdict(summary)}\n"
+
+
+def verdict(summary: Summary) -> str:
+    """One sentence: the best point, by what, and what it cannot be told apart from."""
+    grid = summary.grid
+    if summary.best is None:
+        return f"No point has {grid.metric}: there is no best one."
+    point = grid.points[summary.best]
+    score = summary.score(point)
+    assert score is not None
+    low, high = score["ci95"]
+    settings = ", ".join(f"{axis.label} {value}" for axis, value in zip(grid.axes, point.values, strict=True))
+    seeds, rivals = point.config.num_seeds, summary.rivals()
+    about = f"Best by {grid.metric}: point {point.name} ({settings}), {score['mean']:.3f} "
+    sure = f"[{low:.3f}, {high:.3f}] over {seeds} seed{'s' if seeds > 1 else ''}."
+    return about + sure + (f" The intervals of {len(rivals)} others overlap with it." if rivals else "")
+
+
+def scores_of(summary: Summary) -> np.ndarray:
+    """Means of the metric in the shape of the grid."""
+    scores = [summary.score(point) for point in summary.grid.points]
+    means = [np.nan if score is None else score["mean"] for score in scores]
+    return np.array(means).reshape([len(axis.values) for axis in summary.grid.axes])

@@ -1,0 +1,95 @@
+"""The benchmark counts what it says it counts, lets contestants take turns, and names what it leaves out."""
+
+import itertools
+import json
+import time
+
+import jax
+import pytest
+
+from edl.cli import main
+from edl.bench import bench, ours
+from edl.bench.bench import roofline
+from edl.bench.timing import Contestant, Row, race, warm_up
+from edl.interop import peers
+
+
+def test_contestants_take_turns_and_are_told_apart():
+    order = []
+
+    def pace(name, seconds):
+        def go():
+            order.append(name)
+            time.sleep(seconds)
+
+        return Contestant(name, "steps/s", 10.0, go, flop=40.0)
+
+    slow, quick = race([pace("slow", 0.02), pace("quick", 0.005)], rounds=5)
+    assert order == ["slow", "quick"] * 5
+    assert 200 < slow.rate < 500 < quick.rate < 2000
+    assert slow.flops == pytest.approx(4 * slow.rate)
+    assert slow.spread >= 0
+
+
+def test_the_first_call_counts_as_compilation():
+    calls = []
+    contestant = Contestant("one", "steps/s", 1.0, lambda: calls.append(time.sleep(0.01 if calls else 0.1)))
+    warm = warm_up(contestant)
+    assert len(calls) == 1
+    assert race([warm], 3)[0].compile_seconds == pytest.approx(0.09, abs=0.03)
+
+
+def row(name, rate, flops, unit="env steps/s"):
+    return Row(name, unit, rate, 0.0, rate, 0.0, flops)
+
+
+def test_the_roofline_is_of_the_fastest_training():
+    rows = [
+        row("matmul", 100e9, 100e9, "FLOP/s"),
+        row("one", 1e4, 10e9),
+        row("eight", 4e4, 40e9),
+        row("peer", 9e9, None),
+    ]
+    assert roofline(rows) == (
+        "eight: 1000 kFLOP per step x 40,000 steps/s = 40.0 GFLOP/s, "
+        "40 % of the 100.0 GFLOP/s that a matmul product reaches"
+    )
+    assert roofline(rows[1:]) is None
+
+
+def test_operations_of_a_step_by_hand():
+    actor, critic = (18, 128, 128, 4), (20, 128, 128, 1)
+    products = [2 * sum(i * o for i, o in itertools.pairwise(net)) for net in (actor, critic)]
+    first = 2 * 18 * 128 + 2 * 20 * 128
+    # Played by the actor, valued by the critic; four times forward, and twice that backward, but not to the inputs.
+    assert ours.flop_per_step(ours.recipe(1)) == sum(products) + 4 * (3 * sum(products) - first)
+
+
+def test_peers_that_are_not_installed_are_named(monkeypatch):
+    monkeypatch.setattr(bench.importlib.util, "find_spec", lambda name: None)
+    notes = []
+    makers = bench._makers(["peers"], True, notes)
+    assert len(makers) == 2  # the peak, and ours
+    assert [note.split(":")[0] for note in notes] == list(peers.PEERS)
+    assert all("pip install edl[bench]" in note for note in notes)
+
+
+def test_a_contestant_that_fails_is_left_out_and_named(monkeypatch):
+    def fail():
+        raise RuntimeError("too wide\nfor this machine")
+
+    monkeypatch.setattr(bench, "_makers", lambda *_: [lambda: [fail()]])
+    found = bench.bench(["env"], quick=True)
+    assert found.rows == []
+    assert found.notes == ["left out: RuntimeError: too wide"]
+
+
+def test_the_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(ours, "EPISODES", 8)
+    assert main(["bench", "--only", "env", "--quick", "--out", str(tmp_path / "bench.json")]) == 0
+    assert "world alone" in capsys.readouterr().out
+    found = json.loads((tmp_path / "bench.json").read_text())
+    assert found["rows"][0]["rate"] > 0
+    assert found["device"] == jax.devices()[0].device_kind
+    assert main(["bench", "--only", "everything"]) == 2
+    assert "one of env, train, updates, peers, quality is wanted" in capsys.readouterr().err

@@ -1,0 +1,90 @@
+"""A table over runs, from folders made up by hand."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from edl.cli import main
+from edl.config import ConfigError
+from edl.runs.compare import compare, names_of, to_csv, to_markdown
+
+
+def write_run(path, **metrics):
+    path.mkdir(parents=True)
+    (path / "config.json").write_text("{}")
+    count = len(next(iter(metrics.values())))
+    per_seed = [{"seed": i, **{name: values[i] for name, values in metrics.items()}} for i in range(count)]
+    (path / "metrics.json").write_text(json.dumps({"per_seed": per_seed}))
+    return path
+
+
+@pytest.fixture
+def runs(tmp_path):
+    good = write_run(tmp_path / "good", goal_success=[0.9, 1.0, 0.95, 1.0], zero_shot_distance=[1.0, 1.2, 1.1, 0.9])
+    bad = write_run(tmp_path / "bad", goal_success=[None] * 4, zero_shot_distance=[3.0, 2.0, 4.0, 3.0])
+    return [bad, good]
+
+
+def test_entries_by_hand(runs):
+    entries = {(entry.run, entry.metric): entry for entry in compare(runs)}
+    assert ("bad", "goal_success") not in entries  # it has no goals
+    good, bad = entries["good", "zero_shot_distance"], entries["bad", "zero_shot_distance"]
+    assert (good.mean, bad.mean) == (pytest.approx(1.05), 3.0)
+    assert good.iqm == pytest.approx(1.05)
+    assert good.ci95[0] < good.mean < good.ci95[1]
+    # Lower is better here, so the good run beats the first one, always; the first is not compared to itself.
+    assert (good.improvement, good.improvement_ci95) == (1.0, (1.0, 1.0))
+    assert bad.improvement is None
+    assert entries["good", "goal_success"].improvement is None
+
+
+def test_csv_and_markdown(runs):
+    entries = compare(runs)
+    rows = list(csv.DictReader(io.StringIO(to_csv(entries))))
+    assert [(row["run"], row["metric"], row["seeds"]) for row in rows] == [
+        ("good", "goal_success", "4"),
+        ("bad", "zero_shot_distance", "4"),
+        ("good", "zero_shot_distance", "4"),
+    ]
+    assert float(rows[1]["mean"]) == 3.0
+    assert (rows[1]["improvement"], rows[2]["improvement"]) == ("", "1.0")
+    lines = to_markdown(entries).splitlines()
+    assert lines[0] == "| run | goal_success | zero_shot_distance |"
+    assert any(line.startswith("| bad | - | 3.000 [") for line in lines)
+
+
+def test_runs_are_named_by_what_tells_them_apart(tmp_path):
+    assert names_of(["x/a/run", "x/b/run"]) == ["a/run", "b/run"]
+    assert names_of(["x/a", "x/b"]) == ["a", "b"]
+    with pytest.raises(ConfigError, match="named twice"):
+        names_of(["x/a", "x/../x/a", "x/a"])
+
+
+def test_command(runs, tmp_path, capsys):
+    names = {kind: tmp_path / "out" / f"table.{kind}" for kind in ("csv", "md", "png", "svg")}
+    words = ["compare", *map(str, runs), "--csv", str(names["csv"]), "--markdown", str(names["md"])]
+    assert main([*words, "--plot", str(names["png"])]) == 0
+    said = capsys.readouterr().out
+    assert "zero_shot_distance" in said
+    assert "3.000" in said
+    assert names["csv"].read_text() == to_csv(compare(runs))
+    assert names["md"].read_text() == to_markdown(compare(runs))
+    assert names["png"].read_bytes().startswith(b"\x89PNG")
+    assert main(["compare", *map(str, runs), "--plot", str(names["svg"])]) == 0
+    assert b"<svg" in names["svg"].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere"], "holds no run"),
+        (["RUN", "--metrics", "goal_succes"], "did you mean 'goal_success'"),
+        (["RUN", "--plot", "table.pdf"], "ends in .png or .svg"),
+        ([], "wants at least one"),
+    ],
+)
+def test_refusals(runs, words, message, capsys):
+    assert main(["compare", *(str(runs[1]) if word == "RUN" else word for word in words)]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())

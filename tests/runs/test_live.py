@@ -1,0 +1,23 @@
+"""Coverage can be watched while an explorer runs."""
+
+import jax
+import jax.numpy as jnp
+
+from edl.artifacts import Experience
+from edl.envs import layouts
+from edl.runs.live import coverage_so_far
+
+LAYOUT = layouts.parse("+-+-+\n|S  |\n+-+-+\n", "two_cells")
+
+
+def test_coverage_is_found_in_any_state_and_averaged_over_seeds():
+    paths = jnp.array([[[[0.0, 0.0], [0.3, 0.0]]], [[[0.0, 0.0], [0.01, 0.0]]]])
+    experience = Experience(paths, jnp.zeros((2, 1, 1, 2)), jnp.ones((2, 1), jnp.int32))
+    seen = coverage_so_far(LAYOUT)({"policy": jnp.zeros(2), "so_far": experience})
+    bins = 2 * 20 * 20
+    assert jnp.isclose(seen["data_coverage"], (2 / bins + 1 / bins) / 2)
+
+
+def test_nothing_is_said_where_there_is_nothing_to_see():
+    assert coverage_so_far(None)({"any": jnp.zeros(3)}) == {}
+    assert coverage_so_far(LAYOUT)(jax.random.key(0)) == {}
