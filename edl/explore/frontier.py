@@ -1,17 +1,19 @@
-"""Ours: go to the frontier, then step where nobody has been. No oracle, no restored states, no policy to train.
+"""Ours: go to the frontier of the explored area, then act towards unvisited cells.
 
-The paper could not explore its bottleneck maze, because bonuses for novelty derail: the agent must find its way back to
-the frontier before it can push it, and a policy that chases a moving bonus forgets the way. Go-Explore's cure is to
-return first and explore then; its simulator restores states. Here the agent walks:
+It needs no oracle, no restored states and no policy to train. The paper could not explore its bottleneck maze, because
+novelty bonuses derail: the agent must return to the frontier before it can extend it, and a policy that follows a
+changing bonus forgets the path. Go-Explore returns first and then explores, but restores states of the simulator. Here
+the agent walks:
 
-1. *Chart*: every move is drawn into a `Chart` of landmarks and roads between them, from experience alone.
-2. *Go*: each episode picks a landmark around which little has been visited, and follows the roads to it, each road by
-   the inverse of a `LinearModel` of the world.
-3. *Explore*: from there, of a few random actions it takes the one that the model expects to lead to the least visited
-   cell. A cell that was missed when it was aimed at from about here counts as visited, or the agent would push against
-   walls for ever; aimed at from behind the wall, it is as new as ever.
+1. *Map*: every move adds to a `LandmarkGraph`, from experience alone.
+2. *Go*: each episode chooses a landmark with few visits around it, and follows the shortest path there. The inverse of
+   a `LinearModel` of the env gives the actions.
+3. *Explore*: from there, it compares a few random actions and takes the one that the model expects to lead to the least
+   visited cell. A cell counts as visited if the agent aimed at it from nearby and missed it; otherwise the agent would
+   push against walls for ever. Misses are counted per origin, so the same cell is still new from the other side of a
+   wall.
 
-p(s) is drawn from the visited states with weights 1/visits, i.e. nearly uniform over what was reached.
+p(s) is drawn from the visited states with weights 1/visits, i.e. nearly uniform over the explored area.
 """
 
 from collections.abc import Callable
@@ -21,233 +23,269 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from edl import chart as charts
-from edl.artifacts import Experience, States, blank_experience
-from edl.chart import Chart
+from edl.artifacts import Experience, States, empty_experience
 from edl.config import config
 from edl.envs.base import Box, Env
 from edl.envs.rollout import Episode, Skill, rollout_with_memory
-from edl.explore.collect import draw_states, record, visited
+from edl.explore.collect import draw_states, record, visited_states
 from edl.explore.linear_model import LinearModel, as_vector, fit_linear_model
-from edl.explore.random_walk import random_action, wander
+from edl.explore.random_walk import random_action, random_episode
 from edl.explore.region import Predicate
+from edl.graph.landmarks import (
+    LandmarkGraph,
+    add_episodes,
+    empty_graph,
+    farthest_landmarks,
+    make_room,
+    penalise_edges,
+    typical_move,
+)
+from edl.graph.shortest_paths import ShortestPaths, paths_from
 from edl.program import Program
 from edl.types import Key, Metrics, Scalar
-from edl.ways import Ways, apart, ways_from
+
+ARRIVAL_RADIUS = 0.4
+"""The agent has arrived at a landmark if it is closer than this."""
+BLOCK_SIDE = 0.5
+"""Side of the blocks between which misses are counted."""
+PROBES = 32
+"""Cells sampled around a landmark to estimate its novelty."""
+TABLE_SIZE = 2**18
+"""Rows of the hash table of counts."""
+PRIMES = (73856093, 19349663, 83492791, 49979687, 86028121, 67867967, 15485863, 32452843)
+MIXER = 739982445
 
 
 @config
 class FrontierConfig:
-    """Lengths are in typical moves, so that nothing depends on the size of a world."""
+    """Lengths are in typical moves, so the settings do not depend on the size of the env."""
 
     iterations: int = 100
+    """Number of iterations."""
     rollouts: int = 20
-    """Episodes per iteration. The chart is redrawn after each iteration."""
+    """Episodes per iteration. The graph is extended after each iteration."""
     landmarks: int = 1024
-    """Room on the chart. When it is full, landmarks are thinned and the spacing grows."""
+    """Maximum number of landmarks. When the graph is full, it is thinned out and the spacing grows."""
     spacing: float = 0.5
-    """Least distance between landmarks, to begin with."""
+    """Initial minimum distance between landmarks, in typical moves."""
     cell: float = 0.1
-    """Side of the cells in which visits are counted."""
+    """Side of the cells in which visits are counted, in typical moves."""
     candidates: int = 64
     """Actions compared at each step of the explore phase."""
     sources: int = 4
-    """Start regions that get ways of their own."""
+    """Start regions from which shortest paths are computed."""
     patience: int = 3
-    """Steps on one road before the agent gives up and explores where it is."""
+    """Maximum number of steps per edge. After that, the agent gives up and explores where it is."""
     greed: float = 1.0
-    """Landmarks are chosen with probability ~ promise^greed."""
+    """Goal landmarks are chosen with probability ~ novelty^greed."""
     num_samples: int = 8192
+    """Number of samples of p(s)."""
     region: Predicate | None = None
+    """Restricts p(s) to the states inside it."""
 
 
 class FrontierState(NamedTuple):
-    """What the explorer knows."""
+    """Everything the explorer has learned."""
 
     key: Key
     experience: Experience
     episodes: Int[Array, ""]
-    chart: Chart
+    graph: LandmarkGraph
     visits: Float[Array, " h"]
     """How often each cell was reached."""
-    missed: Float[Array, " h"]
-    """How often a cell in one block of states was aimed at in vain from another."""
+    misses: Float[Array, " h"]
+    """How often the agent aimed from one block at a cell in another block and missed it, by pair of blocks."""
     model: LinearModel
 
 
 class Trip(NamedTuple):
-    """What the agent remembers during an episode."""
+    """The agent's memory during an episode."""
 
-    way: Int[Array, " l"]
-    """Landmarks, the first being where the episode starts."""
+    path: Int[Array, " l"]
+    """Landmarks to follow. The first is the start of the episode."""
     length: Int[Array, ""]
-    leg: Int[Array, ""]
-    """Roads walked so far."""
-    tries: Int[Array, ""]
+    """Number of edges of the path."""
+    edges_done: Int[Array, ""]
+    attempts: Int[Array, ""]
+    """Steps spent on the current edge."""
     exploring: Bool[Array, ""]
-    aimed: Int[Array, " t"]
-    """Cells aimed at so far in this episode."""
+    targets: Int[Array, " t"]
+    """Cells that the agent aimed at so far in this episode."""
     time: Int[Array, ""]
 
 
-class Aim(NamedTuple):
-    """What is remembered of a step after the episode.
-
-    The cell aimed at (-1 on the way), the same as aimed at from there (see `shot_at`), the road the agent is on or was
-    last on, and whether it gave that up just now.
-    """
+class Attempt(NamedTuple):
+    """What a step tried to do, recorded for `learn_from`."""
 
     cell: Int[Array, ""]
-    shot: Int[Array, ""]
-    begin: Int[Array, ""]
-    end: Int[Array, ""]
+    """The cell that the agent aimed at; -1 while it follows the path."""
+    blocks: Int[Array, ""]
+    """The pair of blocks of that attempt (see `block_pair`)."""
+    edge_source: Int[Array, ""]
+    edge_target: Int[Array, ""]
+    """The edge that the agent follows or last followed."""
     failed: Bool[Array, ""]
+    """Whether the agent gave up that edge at this step."""
+
+
+class Choice(NamedTuple):
+    """An action of the explore phase, the cell it aims at, and the pair of blocks of the attempt."""
+
+    action: Array
+    cell: Int[Array, ""]
+    blocks: Int[Array, ""]
 
 
 def frontier(env: Env, config: FrontierConfig) -> Program[FrontierState, States]:
-    """Explore by returning to the frontier and stepping beyond it."""
+    """Explore by returning to the frontier and going beyond it."""
 
     def init(key: Key) -> FrontierState:
         keep_key, play_key = jax.random.split(key)
-        first = jax.vmap(lambda key: wander(key, env, 0.5))(jax.random.split(play_key, config.rollouts))
+        first = jax.vmap(lambda key: random_episode(key, env, 0.5))(jax.random.split(play_key, config.rollouts))
         state = FrontierState(
             key=keep_key,
-            experience=blank_experience(env, (config.iterations + 1) * config.rollouts),
+            experience=empty_experience(env, (config.iterations + 1) * config.rollouts),
             episodes=jnp.int32(0),
-            chart=charts.blank_chart(charts.unit_of(first.features), config.landmarks, config.spacing),
-            visits=jnp.zeros(TABLE),
-            missed=jnp.zeros(TABLE),
+            graph=empty_graph(typical_move(first.features), config.landmarks, config.spacing),
+            visits=jnp.zeros(TABLE_SIZE),
+            misses=jnp.zeros(TABLE_SIZE),
             model=fit_linear_model(env, first),
         )
-        return take_in(env, config, state, first._replace(extras=None))
+        return learn_from(env, config, state, first._replace(extras=None))
 
     def step(state: FrontierState, key: Key) -> tuple[FrontierState, Metrics]:
         starts = state.experience.paths[: 2 * config.rollouts, 0]
-        ways = ways_from(state.chart, apart(state.chart, starts, config.sources))
-        promise_key, play_key = jax.random.split(key)
-        choose = goal_chooser(promise_key, state, ways, env.horizon, config)
+        paths = paths_from(state.graph, farthest_landmarks(state.graph, starts, config.sources))
+        novelty_key, play_key = jax.random.split(key)
+        choose = path_chooser(novelty_key, state, paths, env.horizon, config)
         keys = jax.random.split(play_key, config.rollouts)
         episodes = jax.vmap(lambda key: go_and_explore(key, env, config, state, choose))(keys)
-        state = take_in(env, config, state, episodes)
+        state = learn_from(env, config, state, episodes)
         metrics = {
-            "landmarks": state.chart.count.astype(jnp.float32),
-            "passable": jnp.sum(state.chart.passable()).astype(jnp.float32),
+            "landmarks": state.graph.count.astype(jnp.float32),
+            "passable": jnp.sum(state.graph.passable()).astype(jnp.float32),
             "arrived": 1 - jnp.mean(jnp.any(episodes.extras.failed, axis=1)),
         }
         return state, metrics
 
     def finish(state: FrontierState) -> States:
-        states, _ = visited(state.experience)
-        cells = jax.vmap(lambda s: cell_of(s / state.chart.unit, config.cell))(states)
+        states, _ = visited_states(state.experience)
+        cells = jax.vmap(lambda s: cell_of(s / state.graph.unit, config.cell))(states)
         weights = 1 / jnp.maximum(state.visits[cells], 1.0)
         return draw_states(state.key, state.experience, weights, config.num_samples, config.region)
 
     return Program(init, step, finish, config.iterations, config.rollouts * env.horizon)
 
 
-def take_in(env: Env, config: FrontierConfig, state: FrontierState, episodes: Episode) -> FrontierState:
-    """Learn from a batch of episodes: record, redraw the chart, count visits, refit the model."""
-    chart = charts.extend(state.chart, episodes.features, episodes.valid)
+def learn_from(env: Env, config: FrontierConfig, state: FrontierState, episodes: Episode) -> FrontierState:
+    """Record a batch of episodes, extend the graph, count visits and misses, and refit the model."""
+    graph = add_episodes(state.graph, episodes.features, episodes.valid)
     reached = episodes.features[:, 1:].reshape(-1, env.feature_size)
     valid = episodes.valid.reshape(-1).astype(jnp.float32)
-    cells = jax.vmap(lambda s: cell_of(s / chart.unit, config.cell))(reached)
+    cells = jax.vmap(lambda s: cell_of(s / graph.unit, config.cell))(reached)
     visits = state.visits.at[cells].add(valid)
-    missed = state.missed
+    misses = state.misses
     if episodes.extras is not None:
-        aim = jax.tree.map(lambda x: x.reshape(-1), episodes.extras)
-        missed = missed.at[aim.shot].add(valid * (aim.cell != cells) * (aim.cell >= 0))
-        chart = charts.close_roads(chart, aim.begin, aim.end, aim.failed & (valid > 0))
+        attempt: Attempt = jax.tree.map(lambda x: x.reshape(-1), episodes.extras)
+        misses = misses.at[attempt.blocks].add(valid * (attempt.cell != cells) * (attempt.cell >= 0))
+        graph = penalise_edges(graph, attempt.edge_source, attempt.edge_target, attempt.failed & (valid > 0))
     return FrontierState(
         key=state.key,
         experience=record(state.experience, episodes, state.episodes),
         episodes=state.episodes + config.rollouts,
-        chart=charts.make_room(chart),
+        graph=make_room(graph),
         visits=visits,
-        missed=missed,
+        misses=misses,
         model=fit_linear_model(env, episodes),
     )
 
 
-def goal_chooser(
-    key: Key, state: FrontierState, ways: Ways, horizon: int, config: FrontierConfig
+def path_chooser(
+    key: Key, state: FrontierState, paths: ShortestPaths, horizon: int, config: FrontierConfig
 ) -> Callable[..., tuple]:
-    """``choose(key, s_0)``: the way to a promising landmark that leaves time to explore around it."""
-    chart = state.chart
-    keys = jax.random.split(key, chart.landmarks.shape[0])
-    scores = config.greed * jnp.log(jax.vmap(promise, (0, None, 0, None))(keys, state, chart.landmarks, config))
+    """``choose(key, s_0)``: a path to a novel landmark that leaves time to explore around it, and its length."""
+    graph = state.graph
+    keys = jax.random.split(key, graph.landmarks.shape[0])
+    scores = config.greed * jnp.log(jax.vmap(novelty, (0, None, 0, None))(keys, state, graph.landmarks, config))
 
     def choose(key: Key, first: Float[Array, " s"]) -> tuple[Int[Array, " l"], Int[Array, ""]]:
-        source = ways.source_of(chart, first)
-        near = ways.hops[source] <= horizon - max(horizon // 6, 1)
-        goal = jax.random.categorical(key, jnp.where(near & chart.used, scores, -jnp.inf))
-        return ways.way(source, goal, horizon)
+        source = paths.nearest_source(graph, first)
+        in_reach = paths.hops[source] <= horizon - max(horizon // 6, 1)
+        goal = jax.random.categorical(key, jnp.where(in_reach & graph.used, scores, -jnp.inf))
+        return paths.path(source, goal, horizon)
 
     return choose
 
 
-def promise(key: Key, state: FrontierState, landmark: Float[Array, " s"], config: FrontierConfig) -> Scalar:
-    """How little the cells within a move of a landmark have been visited, or missed from it: mean (1 + visits)^-2."""
+def novelty(key: Key, state: FrontierState, landmark: Float[Array, " s"], config: FrontierConfig) -> Scalar:
+    """Mean of (1 + visits + misses)^-2 over random cells about a move away from a landmark."""
     around = landmark + jax.random.normal(key, (PROBES, landmark.shape[0]))
     cells = jax.vmap(lambda s: cell_of(s, config.cell))(around)
-    shots = jax.vmap(lambda s: shot_at(landmark, s))(around)
-    return jnp.mean((1 + state.visits[cells] + state.missed[shots]) ** -2.0)
+    blocks = jax.vmap(lambda s: block_pair(landmark, s))(around)
+    return jnp.mean((1 + state.visits[cells] + state.misses[blocks]) ** -2.0)
 
 
 def go_and_explore(
     key: Key, env: Env, config: FrontierConfig, state: FrontierState, choose: Callable[..., tuple]
 ) -> Episode:
-    """One episode: follow the way road by road, then step to the least visited cell in reach."""
+    """One episode: follow a path edge by edge, then act towards the least visited cells."""
     choose_key, play_key = jax.random.split(key)
 
-    def begin(observation: Float[Array, " o"]) -> Trip:
-        way, length = choose(choose_key, env.features(observation))
+    def start_trip(observation: Float[Array, " o"]) -> Trip:
+        path, length = choose(choose_key, env.features(observation))
         zero = jnp.int32(0)
-        return Trip(way, length, zero, zero, length == 0, jnp.full(env.horizon, -1), zero)
+        return Trip(path, length, zero, zero, length == 0, jnp.full(env.horizon, -1), zero)
 
-    def act(key: Key, observation: Float[Array, " o"], trip: Trip) -> tuple[Array, Aim, Trip]:
+    def act(key: Key, observation: Float[Array, " o"], trip: Trip) -> tuple[Array, Attempt, Trip]:
         here = env.features(observation)
-        was_going = ~trip.exploring
-        trip = follow(trip, here, state.chart, config)
-        end = trip.way[trip.leg + 1]
-        action, cell, shot = least_visited(key, env, config, state, here, trip.aimed)
-        on_the_way = walk(env, state.model, here, state.chart.landmarks[end] * state.chart.unit)
-        action = jnp.where(trip.exploring, action, on_the_way)
+        was_following = ~trip.exploring
+        trip = follow_path(trip, here, state.graph, config)
+        edge_source, edge_target = trip.path[trip.edges_done], trip.path[trip.edges_done + 1]
+        explore_action, cell, blocks = least_visited(key, env, config, state, here, trip.targets)
+        target = state.graph.landmarks[edge_target] * state.graph.unit
+        action = jnp.where(trip.exploring, explore_action, action_towards(env, state.model, here, target))
         cell = jnp.where(trip.exploring, cell, -1)
-        aim = Aim(cell, shot, trip.way[trip.leg], end, was_going & trip.exploring & (trip.leg < trip.length))
-        return action, aim, trip._replace(aimed=trip.aimed.at[trip.time].set(cell), time=trip.time + 1)
+        gave_up = was_following & trip.exploring & (trip.edges_done < trip.length)
+        attempt = Attempt(cell, blocks, edge_source, edge_target, gave_up)
+        return action, attempt, trip._replace(targets=trip.targets.at[trip.time].set(cell), time=trip.time + 1)
 
     skill = Skill(code=jnp.zeros(0), index=jnp.int32(0))
-    return rollout_with_memory(play_key, env, act, skill, begin)
+    return rollout_with_memory(play_key, env, act, skill, start_trip)
 
 
-def follow(trip: Trip, here: Float[Array, " s"], chart: Chart, config: FrontierConfig) -> Trip:
-    """Move on to the next road when a waypoint is reached; give up after ``patience`` steps on one road."""
-    gap = jnp.sum((chart.landmarks[trip.way[trip.leg + 1]] - here / chart.unit) ** 2)
-    reached = (gap < charts.ARRIVAL**2) & ~trip.exploring
-    leg = trip.leg + reached
-    tries = jnp.where(reached, 0, trip.tries + 1)
-    exploring = trip.exploring | (leg >= trip.length) | (tries > config.patience)
-    return trip._replace(leg=leg, tries=tries, exploring=exploring)
+def follow_path(trip: Trip, here: Float[Array, " s"], graph: LandmarkGraph, config: FrontierConfig) -> Trip:
+    """Go on to the next edge on arrival at a landmark; give up after ``patience`` steps on one edge."""
+    gap = jnp.sum((graph.landmarks[trip.path[trip.edges_done + 1]] - here / graph.unit) ** 2)
+    arrived = (gap < ARRIVAL_RADIUS**2) & ~trip.exploring
+    edges_done = trip.edges_done + arrived
+    attempts = jnp.where(arrived, 0, trip.attempts + 1)
+    exploring = trip.exploring | (edges_done >= trip.length) | (attempts > config.patience)
+    return trip._replace(edges_done=edges_done, attempts=attempts, exploring=exploring)
 
 
 def least_visited(
-    key: Key, env: Env, config: FrontierConfig, state: FrontierState, here: Float[Array, " s"], aimed: Int[Array, " t"]
-) -> tuple[Array, Int[Array, ""], Int[Array, ""]]:
-    """Of some random actions, the one expected to lead to the least visited cell; that cell, and the shot at it."""
+    key: Key,
+    env: Env,
+    config: FrontierConfig,
+    state: FrontierState,
+    here: Float[Array, " s"],
+    targets: Int[Array, " t"],
+) -> Choice:
+    """The random action that should lead to the least visited cell. Cells in ``targets`` count as visited once more."""
     action_key, tie_key = jax.random.split(key)
     actions = jax.vmap(lambda k: random_action(k, env.action_space))(jax.random.split(action_key, config.candidates))
     ahead = jax.vmap(lambda action: state.model.forward(here, as_vector(action, env)))(actions)
-    unit = state.chart.unit
+    unit = state.graph.unit
     cells = jax.vmap(lambda s: cell_of(s / unit, config.cell))(ahead)
-    shots = jax.vmap(lambda s: shot_at(here / unit, s / unit))(ahead)
-    again = jnp.sum(cells[:, None] == aimed[None], axis=1)
-    known = state.visits[cells] + state.missed[shots] + again
-    best = jnp.argmin(known + jax.random.uniform(tie_key, cells.shape))
-    return actions[best], cells[best], shots[best]
+    blocks = jax.vmap(lambda s: block_pair(here / unit, s / unit))(ahead)
+    repeats = jnp.sum(cells[:, None] == targets[None], axis=1)
+    counts = state.visits[cells] + state.misses[blocks] + repeats
+    best = jnp.argmin(counts + jax.random.uniform(tie_key, cells.shape))
+    return Choice(actions[best], cells[best], blocks[best])
 
 
-def walk(env: Env, model: LinearModel, here: Float[Array, " s"], target: Float[Array, " s"]) -> Array:
-    """The action that leads towards ``target``."""
+def action_towards(env: Env, model: LinearModel, here: Float[Array, " s"], target: Float[Array, " s"]) -> Array:
+    """The action that leads closest to ``target`` according to the model."""
     space = env.action_space
     if isinstance(space, Box):
         return model.inverse(here, target, space)
@@ -255,31 +293,21 @@ def walk(env: Env, model: LinearModel, here: Float[Array, " s"], target: Float[A
     return jnp.argmin(jnp.sum((ahead - target) ** 2, axis=1)).astype(jnp.int32)
 
 
-BLOCK = 0.5
-"""Side of the blocks between which misses are counted, in typical moves."""
-PROBES = 32
-"""Cells looked at around a landmark."""
-TABLE = 2**18
-"""Size of the table of visits."""
-PRIMES = (73856093, 19349663, 83492791, 49979687, 86028121, 67867967, 15485863, 32452843)
-MIXER = 739982445
-
-
 def cell_of(state: Float[Array, " s"], side: float | Scalar) -> Int[Array, ""]:
-    """A hashed grid cell: a table of counts for any number of dimensions."""
-    return hashed(jnp.floor(state / side).astype(jnp.int32))
+    """The row of a state's grid cell in a hash table, which works in any number of dimensions."""
+    return hash_row(jnp.floor(state / side).astype(jnp.int32))
 
 
-def shot_at(origin: Float[Array, " s"], state: Float[Array, " s"]) -> Int[Array, ""]:
-    """The block of ``state`` as aimed at from the block of ``origin``, hashed. Coarse: there are many pairs."""
-    return hashed(jnp.floor(jnp.concatenate([state, origin]) / BLOCK).astype(jnp.int32))
+def block_pair(origin: Float[Array, " s"], target: Float[Array, " s"]) -> Int[Array, ""]:
+    """The row of the pair (block of ``target``, block of ``origin``). Blocks are coarse: there are many pairs."""
+    return hash_row(jnp.floor(jnp.concatenate([target, origin]) / BLOCK_SIDE).astype(jnp.int32))
 
 
-def hashed(corner: Int[Array, " d"]) -> Int[Array, ""]:
-    """A row of the table for a vector of integers."""
+def hash_row(corner: Int[Array, " d"]) -> Int[Array, ""]:
+    """The row of a vector of integers in the hash table."""
     primes = jnp.asarray(PRIMES, jnp.int32)[jnp.arange(corner.shape[0]) % len(PRIMES)]
     mixed = (corner + jnp.arange(corner.shape[0])) * primes
-    # Without a shift in between, -x is nearly the complement of x, and (-x, -y) falls into the row of (x, y).
+    # Without the shift, -x is nearly the complement of x, so that (-x, -y) and (x, y) collide.
     mixed = (mixed ^ jax.lax.shift_right_logical(mixed, 15)) * MIXER
     mixed = mixed ^ jax.lax.shift_right_logical(mixed, 12)
-    return jnp.bitwise_xor.reduce(mixed) & (TABLE - 1)
+    return jnp.bitwise_xor.reduce(mixed) & (TABLE_SIZE - 1)

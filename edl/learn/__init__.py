@@ -1,9 +1,10 @@
-"""Stage 3: `learn` a policy for the skills, r = log q(s|z), in the `Distance` that `measure` gives.
+"""Stage 3: `learn` a policy for the skills with the reward r = log q(s|z).
 
-Before it learns, `place` looks whether the goals of the skills are well placed in that distance.
+The reward depends on a `Distance`. `measure` estimates walking distance from experience, `place` moves goals that are
+badly placed in that distance, and `distance_for` returns the distance that a config names.
 """
 
-from edl.learn.learn import LearnConfig, learn, measure, paper
+from edl.learn.learn import LearnConfig, distance_for, learn, measure, paper
 from edl.learn.placement import place
 
-__all__ = ["LearnConfig", "learn", "measure", "paper", "place"]
+__all__ = ["LearnConfig", "distance_for", "learn", "measure", "paper", "place"]

@@ -1,4 +1,4 @@
-"""Distances in which q(s|z) can be Gaussian: straight through walls (the paper), or as one can walk (ours)."""
+"""The distances that q(s|z) can be a Gaussian of: straight through walls (the paper's), or `WalkingDistance` (ours)."""
 
 import abc
 
@@ -16,25 +16,23 @@ class Distance(eqx.Module):
     def along(self, path: Float[Array, "t1 s"], goal: Float[Array, " s"]) -> Float[Array, " t1"]:
         """d(s_0, g), ..., d(s_T, g)."""
 
-    def aim(self, goals: Float[Array, "k s"]) -> "Distance":
-        """The same distance, which need be right for these goals alone, and may be quicker."""
+    def for_goals(self, goals: Float[Array, "k s"]) -> "Distance":
+        """The same distance for these goals only, which may be faster to compute."""
         del goals
         return self
 
 
-class Euclidean(Distance):
+class EuclideanDistance(Distance):
     """||s - g||: the paper's Gaussian, which "does not consider the actual connectivity within the MDP"."""
 
     def along(self, path: Float[Array, "t1 s"], goal: Float[Array, " s"]) -> Float[Array, " t1"]:
-        """Norm of the difference."""
         return jnp.sqrt(jnp.sum((path - goal) ** 2, axis=-1) + 1e-12)
 
 
-class Normalised(Distance):
-    """||(s - g) / scale||, in standard deviations of p(s): for worlds whose dimensions have no common unit."""
+class NormalisedDistance(Distance):
+    """||(s - g) / scale||, in standard deviations of p(s): for envs whose dimensions have no common unit."""
 
     normaliser: Normaliser
 
     def along(self, path: Float[Array, "t1 s"], goal: Float[Array, " s"]) -> Float[Array, " t1"]:
-        """Norm of the difference, every dimension in its own scale."""
         return jnp.sqrt(jnp.sum(((path - goal) / self.normaliser.scale) ** 2, axis=-1) + 1e-12)

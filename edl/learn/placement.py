@@ -1,14 +1,13 @@
-"""Where goals lie once distance is known: the objective of stage 2, taken up again in walking distance.
+"""Move goals that are badly placed in walking distance: the objective of stage 2 again, with the other distance.
 
-Discovery knows states, not ways. A code whose states lie on both sides of a thin wall has its goal between them, and
-the nearest explored state to that may be on the wrong side: a room is then left without a goal. `place` asks of the
-goals what the VQ-VAE asked of them, but as one walks: that p(s) has little to go to its nearest goal,
+Discovery knows states but not paths. A code whose states lie on both sides of a thin wall has its goal between them,
+and the nearest explored state may be on the wrong side, so that a room has no goal. `place` minimises what the VQ-VAE
+minimised, but in walking distance: the mean distance from p(s) to the nearest goal,
 
     J(g_1 .. g_K) = E_{s ~ p(s)} min_k d(s, g_k),        g_k one of the explored states that q(z|s) assigns to code k.
 
-J is lowered by moving one goal at a time, the one with which most is saved. A goal with which little would be saved
-stays at argmax_s q(s|z), where the paper has it: in open rooms nothing moves, and blends of codes still lead to blends
-of goals.
+It moves one goal at a time, the one that lowers J most. A goal stays at argmax_s q(s|z), where the paper has it, if a
+move would lower J only a little: in open rooms no goal moves, and a blend of codes still leads to a blend of goals.
 """
 
 import dataclasses
@@ -20,53 +19,54 @@ from jaxtyping import Array, Float, Int
 
 from edl.artifacts import SkillModel
 from edl.learn.distance import Distance
-from edl.learn.walking import Walking
+from edl.learn.walking import WalkingDistance
 
-CANDIDATES = 1024
-"""Explored states that stand for p(s), and to which goals may move."""
-MOVES = 2
-"""Moves at most, per goal; seldom more than a third of the goals move at all."""
-WORTHWHILE = 0.2
-"""A goal moves if that saves this share of J / K, what falls to one goal. Measured with 10 skills: goals on the wrong
-side of the walls of the bottleneck maze's smallest room waste 0.45 to 1.6 of it (22 seeds); in the open square maze,
-where no goal should move, not even 0.1 can be saved."""
+MAX_CANDIDATES = 1024
+"""Maximum number of explored states that represent p(s), and to which goals may move."""
+MOVES_PER_GOAL = 2
+"""Maximum number of moves, per goal. Rarely more than a third of the goals move."""
+MIN_SAVING = 0.2
+"""A goal moves if the move lowers J by at least this fraction of J / K. Measured with 10 skills: goals on the wrong
+side of a wall of the smallest room of the bottleneck maze cost 0.45 to 1.6 of J / K (22 seeds); in the open square
+maze, where no goal should move, no move saves 0.1."""
 
 
 def place(skills: SkillModel, samples: Float[Array, "n s"], distance: Distance) -> SkillModel:
-    """Move goals to where p(s) has less to walk; the same skills, if they are continuous or distance is not walked."""
-    if skills.continuous or not isinstance(distance, Walking):
+    """Move goals to lower J. The skills are unchanged if they are continuous or if distance is not walking distance."""
+    if skills.continuous or not isinstance(distance, WalkingDistance):
         return skills
-    count, total = skills.num_skills, samples.shape[0]
-    some = samples[np.linspace(0, total - 1, min(CANDIDATES, total)).astype(int)]
-    places = jnp.concatenate([skills.goals, some])
-    codes = jnp.concatenate([jnp.arange(count), jax.vmap(skills.assign)(some)])
-    aimed = distance.aim(places)
-    assert aimed.lefts is not None  # it is aimed
-    present = jnp.zeros(distance.known.shape[0]).at[aimed.homes[count:]].add(1.0 / some.shape[0])
-    return dataclasses.replace(skills, goals=places[settle(aimed.lefts, codes, present, count)])
+    num_skills, total = skills.num_skills, samples.shape[0]
+    candidates = samples[np.linspace(0, total - 1, min(MAX_CANDIDATES, total)).astype(int)]
+    places = jnp.concatenate([skills.goals, candidates])
+    codes = jnp.concatenate([jnp.arange(num_skills), jax.vmap(skills.assign)(candidates)])
+    to_places = distance.for_goals(places)
+    assert to_places.goal_distances is not None  # for_goals computes them
+    mass = jnp.zeros(distance.connected.shape[0])
+    mass = mass.at[to_places.reference_landmarks[num_skills:]].add(1.0 / candidates.shape[0])
+    return dataclasses.replace(skills, goals=places[choose_places(to_places.goal_distances, codes, mass, num_skills)])
 
 
-def settle(
-    ways: Float[Array, "c m"], codes: Int[Array, " c"], present: Float[Array, " m"], count: int
+def choose_places(
+    distances: Float[Array, "c m"], codes: Int[Array, " c"], mass: Float[Array, " m"], num_skills: int
 ) -> Int[Array, " k"]:
-    """The places that goals come to, from the first ``count``, where they are: steepest descent on J.
+    """The rows of the places of all goals, by steepest descent on J. Goal k starts at row k.
 
-    ``ways`` lead to each place from every landmark, at which so much of p(s) is (``present``); ``codes`` tell whose
-    place it is.
+    ``distances`` are from each landmark to each place, ``codes`` are the codes of the places, and ``mass`` is the share
+    of p(s) at each landmark.
     """
 
-    def mean(way: Float[Array, "*c m"]) -> Float[Array, "*c"]:
-        return jnp.sum(jnp.where(present > 0, present * way, 0.0), axis=-1)
+    def mean(distances: Float[Array, "*c m"]) -> Float[Array, "*c"]:
+        return jnp.sum(jnp.where(mass > 0, mass * distances, 0.0), axis=-1)
 
     def move(chosen: Int[Array, " k"], _: None) -> tuple[Int[Array, " k"], None]:
-        mine = ways[chosen]
-        nearest = jnp.arange(count)[:, None] == jnp.argmin(mine, axis=0)
-        left, second = jnp.min(mine, axis=0), jnp.min(jnp.where(nearest, jnp.inf, mine), axis=0)
-        others = jnp.where(nearest, second, left)  # what is left to go without this goal
-        costs = mean(jnp.minimum(ways, others[codes]))
-        cost, best = mean(left), jnp.argmin(costs)
-        worthwhile = costs[best] < (1.0 - WORTHWHILE / count) * cost
+        to_goals = distances[chosen]
+        nearest = jnp.arange(num_skills)[:, None] == jnp.argmin(to_goals, axis=0)
+        first, second = jnp.min(to_goals, axis=0), jnp.min(jnp.where(nearest, jnp.inf, to_goals), axis=0)
+        without_goal = jnp.where(nearest, second, first)  # distance to the nearest goal other than k
+        costs = mean(jnp.minimum(distances, without_goal[codes]))
+        cost, best = mean(first), jnp.argmin(costs)
+        worthwhile = costs[best] < (1.0 - MIN_SAVING / num_skills) * cost
         return chosen.at[codes[best]].set(jnp.where(worthwhile, best, chosen[codes[best]])), None
 
-    chosen, _ = jax.lax.scan(move, jnp.arange(count), length=MOVES * count)
+    chosen, _ = jax.lax.scan(move, jnp.arange(num_skills), length=MOVES_PER_GOAL * num_skills)
     return chosen

@@ -1,17 +1,18 @@
-"""What stage 3 pays. The paper's Eq. 9, r(s,z) = log q(s|z), in four versions, each in any `Distance`.
+"""The rewards of stage 3: the paper's Eq. 9, r(s,z) = log q(s|z), in four versions, each with any `Distance`.
 
 ``log_likelihood``  r_t = log q(s_{t+1}|z) = -d(s_{t+1}, g_z)^2 / 2 + const: the equation, with unit variance.
-``shipped``         r_t = -d(s_{t+1}, g_z) + 1{d <= delta}: what the authors' code pays.
-``progress``        r_t = d(s_t, g_z) - d(s_{t+1}, g_z): what each step adds to -d. Its undiscounted sum depends on s_0
-                    and s_T only, so it asks for the same end state as log q(s_T|z), whose maximum it shares, but the
-                    credit for every step is paid at once and returns have the same scale for near and far goals.
-``visits``          r_t = 1 / (1 + d(s_{t+1}, g_z)^2): the likelihood itself, of a Cauchy distribution, whose tails
-                    leave something to climb from afar. For worlds in which one cannot stay at a goal, e.g. one with a
-                    speed (it pays to come by often), or in which episodes end early (being positive, it pays to go on).
+``shipped``         r_t = -d(s_{t+1}, g_z) + 1{d <= delta}: the reward of the authors' code.
+``progress``        r_t = d(s_t, g_z) - d(s_{t+1}, g_z): the increase of -d at each step. Its undiscounted sum depends
+                    only on s_0 and s_T, so that it has the same optimal end state as log q(s_T|z). But every step is
+                    rewarded at once, and returns have the same scale for near and far goals.
+``visits``          r_t = 1 / (1 + d(s_{t+1}, g_z)^2): the likelihood itself, of a Cauchy distribution, whose heavy
+                    tails give a gradient far from the goal. For envs in which the agent cannot stay at a goal, e.g.
+                    because it has a velocity (frequent visits are rewarded), or in which episodes can end early (the
+                    reward is positive, so longer episodes are better).
 
-and, from the paper's appendix, the road not taken: the reverse form with the posterior of the VQ-VAE, which is one-hot.
+The paper's appendix argues against the reverse form, with the one-hot posterior of the VQ-VAE:
 
-``posterior``       r_t = q(z|s_{t+1}): 1 in the region of the skill and 0 outside, sparse and flat.
+``posterior``       r_t = q(z|s_{t+1}): 1 in the region of the skill and 0 outside, i.e. sparse and flat.
 """
 
 from collections.abc import Callable
@@ -33,28 +34,26 @@ def log_likelihood(distance: Float[Array, " t1"]) -> Float[Array, " t1"]:
     return -0.5 * distance**2
 
 
-def negative(distance: Float[Array, " t1"]) -> Float[Array, " t1"]:
-    """-d."""
+def negative_distance(distance: Float[Array, " t1"]) -> Float[Array, " t1"]:
     return -distance
 
 
-def likelihood(distance: Float[Array, " t1"]) -> Float[Array, " t1"]:
+def cauchy_likelihood(distance: Float[Array, " t1"]) -> Float[Array, " t1"]:
     """q(s|z) of a Cauchy distribution, up to a constant."""
     return 1 / (1 + distance**2)
 
 
 SCORES: dict[str, Score] = {
     "log_likelihood": log_likelihood,
-    "shipped": negative,
-    "progress": negative,
-    "visits": likelihood,
+    "shipped": negative_distance,
+    "progress": negative_distance,
+    "visits": cauchy_likelihood,
 }
-"""How good it is to be at a distance from the goal, for each reward."""
-REWARDS = tuple(SCORES)
+"""For each reward, the score of a state as a function of its distance to the goal."""
 
 
 def reward(name: str, distance: Distance, radius: float | Scalar, episode: Episode) -> Float[Array, " t"]:
-    """The rewards of one episode, r_t being paid for reaching s_{t+1}."""
+    """The rewards r_0 .. r_{T-1} of one episode; r_t is for reaching s_{t+1}."""
     d = distance.along(episode.features, episode.skill.goal)
     score = SCORES[name](d)
     if name == "progress":
@@ -64,6 +63,6 @@ def reward(name: str, distance: Distance, radius: float | Scalar, episode: Episo
     return score[1:]
 
 
-def posterior(skills: SkillModel, episode: Episode) -> Float[Array, " t"]:
-    """q(z|s) of the states reached, with q(z|s) one-hot on the nearest code: no distance is in it, and no goal."""
+def posterior_reward(skills: SkillModel, episode: Episode) -> Float[Array, " t"]:
+    """r_t = q(z|s_{t+1}), one-hot on the nearest code. It uses no distance and no goal."""
     return (jax.vmap(skills.assign)(episode.features[1:]) == episode.skill.index).astype(jnp.float32)

@@ -1,13 +1,13 @@
-"""Sibling Rivalry (Trott et al., 2019): two episodes from one start with one skill, each other's *antigoal*.
+"""Sibling Rivalry (Trott et al., 2019): two episodes from one start with one skill; each is the other's *antigoal*.
 
-A distance to a goal deceives where a wall stands in between: the policy waits at the wall, the nearest point it knows.
-Of two siblings that end apart, each is paid for leaving the point where the other got stuck,
+A distance to a goal is deceptive if a wall is in the way: the policy stays at the wall, the nearest point it knows. If
+two siblings end apart, each is rewarded for its distance to the point where the other got stuck,
 
     r_T = min(0, -d(s_T, g) + d(s_T, s_T')) + 1{d(s_T, g) <= delta},   r_t = 1{d(s_{t+1}, g) <= delta} before,
 
-so that a local optimum pays nothing once it is common. The sibling farther from the goal always trains the policy; the
-closer one only if the two ended within epsilon of each other, or if it succeeded. The critic sees the antigoal, the
-policy never does.
+so that a local optimum has no advantage once both siblings end in it. The sibling farther from the goal always trains
+the policy. The closer one trains it only if the two ended within epsilon of each other, or if it succeeded. The critic
+sees the antigoal; the policy does not.
 """
 
 import jax.numpy as jnp
@@ -20,20 +20,20 @@ from edl.types import Scalar
 
 
 def rival_reward(name: str, distance: Distance, radius: float | Scalar, episode: Episode) -> Float[Array, " t"]:
-    """The self-balancing terminal reward; d is the score of the named reward, so ``shipped`` is the formula above."""
-    d = distance.along(episode.features, episode.skill.goal)
-    away = distance.along(episode.features, episode.rival)
+    """The self-balancing terminal reward. -d is the score of the named reward: ``shipped`` is the formula above."""
+    to_goal = distance.along(episode.features, episode.skill.goal)
+    to_rival = distance.along(episode.features, episode.rival)
     score = SCORES[name]
     end = episode.length
-    balance = jnp.minimum(0.0, score(d)[end] - score(away)[end])
-    inside = jnp.where(episode.valid, d[1:] <= radius, 0.0)
+    balance = jnp.minimum(0.0, score(to_goal)[end] - score(to_rival)[end])
+    inside = jnp.where(episode.valid, to_goal[1:] <= radius, 0.0)
     return inside.at[end - 1].add(balance)
 
 
 def rival_weight(distance: Distance, radius: float | Scalar, epsilon: float | Scalar, episode: Episode) -> Scalar:
     """1 if this sibling trains the policy, else 0."""
     ends = jnp.stack([episode.last, episode.rival])
-    mine, other = jnp.linalg.norm(ends - episode.skill.goal, axis=-1)
+    own, other = jnp.linalg.norm(ends - episode.skill.goal, axis=-1)
     succeeded = distance.along(episode.features, episode.skill.goal)[episode.length] <= radius
-    apart = jnp.linalg.norm(episode.last - episode.rival)
-    return ((mine >= other) | (apart < epsilon) | succeeded).astype(jnp.float32)
+    between = jnp.linalg.norm(episode.last - episode.rival)
+    return ((own >= other) | (between < epsilon) | succeeded).astype(jnp.float32)

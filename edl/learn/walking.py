@@ -1,19 +1,20 @@
-"""Walking distance, estimated from experience: the length of the shortest way along roads that were walked.
+"""Walking distance, estimated from experience: the length of the shortest path along observed moves.
 
-The paper blames its deceptive rewards on the Gaussian q(s|z) in Euclidean distance, "which does not consider the actual
-connectivity within the MDP". Here the distance is measured along moves that were made; nothing is read off walls.
+The paper attributes its deceptive rewards to the Gaussian q(s|z) in Euclidean distance, "which does not consider the
+actual connectivity within the MDP". Here the distance is measured along moves that were made. The walls are not read.
 
-What must not happen is a shortcut: walls are thin, agents rest against both sides of them, and a single false road
-through one spoils all distances. So nothing is ever taken for connected because it is near.
+The estimate must not contain shortcuts: walls are thin, agents rest against both sides of them, and a single false edge
+through a wall spoils all distances. Therefore two states are never joined only because they are close.
 
-* In the plane, two moves are connected if and only if they *cross*. Landmarks are pieces of moves, and a road between
-  two of them is a move that crosses both.
-* In more dimensions moves do not cross. There a `Chart` supplies roads between landmarks with room around them.
-* A state is not located by the nearest landmark either, which may be behind a wall. An episode is *followed*: whenever
-  a move of it crosses a piece, that is where it is, for certain; until the next time it stays there, or goes to another
-  landmark that can be seen from there (the walk to it is hardly longer than the straight line).
+* In the plane, two moves are connected if and only if they *cross*. Landmarks are segments of moves, and an edge joins
+  two landmarks if one move crosses both.
+* In more dimensions moves do not cross. There, edges join passable landmarks of a `LandmarkGraph`.
+* The nearest landmark to a state may be behind a wall, so it does not say where the state is. Instead, an episode is
+  *followed*: if a move crosses a landmark's segment, the episode is certainly at that landmark. Until the next
+  crossing, it stays there, or goes to another landmark that is visible from there (the path to it is hardly longer
+  than the straight line).
 
-Lengths are in typical moves (`edl.chart.unit_of`) until the last line of `Walking.along`.
+Lengths are in typical moves (`edl.graph.landmarks.typical_move`), except for the result of `WalkingDistance.along`.
 """
 
 import dataclasses
@@ -23,206 +24,227 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from edl import chart as charts
 from edl.artifacts import Experience
 from edl.config import config
+from edl.graph.landmarks import typical_move
+from edl.graph.shortest_paths import floyd_warshall
+from edl.graph.weighted_graph import EPISODES_PER_BATCH, crossing_points, weighted_graph
 from edl.learn.distance import Distance
-from edl.learn.roads import BATCH, crossing_points, shortest, survey_by_chart, survey_by_crossing
+from edl.nets.linalg import squared_distances
 from edl.types import Key, Scalar
 
-STATES = 131072
-"""Explored states kept at most, by which goals are located."""
-FAR = 1e6
-"""Where states are put that were not reached."""
-CLOSE = 0.6
-"""A short way that is longer than the straight line by no more than this (and `DETOUR`) is straight."""
-SIGHT = 2.5
-"""Goals that are farther away are never taken to be in sight: the corner that hides one adds little to a long way, and
-a straight line to it ends at the wall before that corner."""
-NEAR = 1.0
-"""So near a landmark, a state belongs to it."""
-OVERLAP = 0.8
-"""Landmarks within this distance may carry a state's way on."""
-DETOUR, SLACK = 1.25, 0.1
-"""A landmark can be seen from another if the walk between them is at most the straight line times this, plus that."""
+MAX_REFERENCE_STATES = 131072
+"""Maximum number of explored states that are kept to locate goals."""
+UNREACHED = 1e6
+"""Coordinate of padding states: they are never the nearest state."""
+SIGHT_RADIUS = 2.5
+"""Maximum distance of a visible goal. The corner that hides a farther goal adds little to a long path, and a straight
+line to the goal would end at the wall before that corner."""
+SIGHT_SLACK = 0.6
+"""A goal is visible if its walking distance is at most `MAX_DETOUR` times the straight distance, plus this."""
+MAX_DETOUR, DETOUR_SLACK = 1.25, 0.1
+"""A landmark is visible from another if the path between them is at most `MAX_DETOUR` times the straight line, plus
+`DETOUR_SLACK`."""
+LANDMARK_RADIUS = 1.0
+"""An episode stays at its landmark while it is within this distance."""
+NEARBY_RADIUS = 0.8
+"""A state's path to a goal may continue from landmarks within this distance."""
 
 
 @config
 class WalkingConfig:
-    """Lengths are in typical moves."""
+    """Settings of walking distance. Lengths are in typical moves."""
 
     landmarks: int = 1024
-    """Landmarks at most. Memory grows with the square, building time with the cube."""
+    """Maximum number of landmarks. Memory grows with its square, and the time to build the graph with its cube."""
     spacing: float = 0.3
-    """Least distance between landmarks."""
+    """Minimum distance between landmarks, in typical moves."""
     neighbours: int = 96
-    """Landmarks to which one step may lead."""
+    """Maximum number of visible landmarks that are stored per landmark."""
     episodes: int = 2000
-    """Explored episodes used at most."""
+    """Maximum number of explored episodes used."""
 
 
-class Walking(Distance):
-    """d(s, g) along roads. ``walks`` are the shortest ways between landmarks; ``known`` says which landmarks count.
+class WalkingDistance(Distance):
+    """d(s, g) along the edges of a landmark graph.
 
-    ``pieces`` reach to both sides of the landmarks (they are zero where moves do not cross). ``neighbours`` are the
-    landmarks to be seen from each, the nearest first. ``states`` are explored ones, each with the landmark at which its
-    episode was when it came there (``homes``): by them a state without a past, such as a goal, is located. Once it is
-    aimed at some goals, they take the place of the states, and ``lefts`` are the ways that are left to them.
+    ``landmarks``, ``half_segments``: see `edl.graph.weighted_graph.WeightedGraph`.
+    ``connected``            whether a landmark is in the largest connected component; the others are ignored.
+    ``starts``               whether explored episodes started at a landmark.
+    ``path_lengths``         the lengths of the shortest paths between landmarks.
+    ``visible``              the landmarks visible from each landmark, the nearest first.
+    ``reference_states``     explored states, which locate a state without an episode, e.g. a goal.
+    ``reference_landmarks``  the landmark that the episode of each reference state was at.
+    ``goal_distances``       after `for_goals`: the distances from all landmarks to each goal. The goals are then the
+                             reference states.
     """
 
     unit: Float[Array, " s"]
     landmarks: Float[Array, "m s"]
-    pieces: Float[Array, "m s"]
-    known: Bool[Array, " m"]
-    begins: Bool[Array, " m"]
-    walks: Float[Array, "m m"]
-    neighbours: Int[Array, "m k"]
-    states: Float[Array, "n s"]
-    homes: Int[Array, " n"]
-    lefts: Float[Array, "n m"] | None = None
+    half_segments: Float[Array, "m s"]
+    connected: Bool[Array, " m"]
+    starts: Bool[Array, " m"]
+    path_lengths: Float[Array, "m m"]
+    visible: Int[Array, "m k"]
+    reference_states: Float[Array, "n s"]
+    reference_landmarks: Int[Array, " n"]
+    goal_distances: Float[Array, "n m"] | None = None
 
     def along(self, path: Float[Array, "t1 s"], goal: Float[Array, " s"]) -> Float[Array, " t1"]:
-        """Follow an episode from landmark to landmark, and measure the way that is left at each state."""
+        """Follow an episode from landmark to landmark, and measure the distance to the goal at each state."""
         path, goal = path / self.unit, goal / self.unit
-        left = self.left(goal)
+        to_goal = self.distances_to(goal)
 
-        def measure(state: Float[Array, " s"], node: Int[Array, ""]) -> Scalar:
-            gap, near = self.about(state, node)
-            walked, straight = jnp.min(gap + left[near]), jnp.linalg.norm(state - goal)
-            in_view = (straight <= SIGHT) & (walked <= DETOUR * straight + CLOSE)
-            return jnp.where(in_view, straight, walked)
+        def measure(state: Float[Array, " s"], landmark: Int[Array, ""]) -> Scalar:
+            gaps, nearby = self.nearby_landmarks(state, landmark)
+            walking, straight = jnp.min(gaps + to_goal[nearby]), jnp.linalg.norm(state - goal)
+            goal_is_visible = (straight <= SIGHT_RADIUS) & (walking <= MAX_DETOUR * straight + SIGHT_SLACK)
+            return jnp.where(goal_is_visible, straight, walking)
 
         distances = jax.vmap(measure)(path, self.follow(path))
         return distances * jnp.exp(jnp.mean(jnp.log(self.unit)))
 
-    def left(self, goal: Float[Array, " s"]) -> Float[Array, " m"]:
-        """The way that is left to a goal from each landmark."""
-        if self.lefts is not None:
-            return self.lefts[self.nearest(goal)]
-        gap, near = self.about(goal, self.home(goal))
-        return jnp.min(self.walks[near] + gap[:, None], axis=0)
-
-    def about(self, state: Float[Array, " s"], node: Int[Array, ""]) -> tuple[Float[Array, " k"], Int[Array, " k"]]:
-        """The landmarks about a state that is at ``node``, and how far they are: infinitely, if not about it."""
-        near = self.neighbours[node]
-        gap = jnp.sqrt(squares(self.landmarks, state, near))
-        return jnp.where(gap <= jnp.maximum(OVERLAP, jnp.min(gap)), gap, jnp.inf), near
-
-    def aim(self, goals: Float[Array, "k s"]) -> "Walking":
-        """The same distance, for these goals alone: they are located once, instead of for every episode."""
+    def for_goals(self, goals: Float[Array, "k s"]) -> "WalkingDistance":
+        """The same distance for these goals only: each goal is located once instead of once per episode."""
         goals = goals / self.unit
-        homes, lefts = jax.lax.map(lambda goal: (self.home(goal), self.left(goal)), goals)
-        return dataclasses.replace(self, states=goals, homes=homes, lefts=lefts)
+        landmarks, distances = jax.lax.map(lambda goal: (self.landmark_of(goal), self.distances_to(goal)), goals)
+        return dataclasses.replace(
+            self, reference_states=goals, reference_landmarks=landmarks, goal_distances=distances
+        )
 
-    def home(self, goal: Float[Array, " s"]) -> Int[Array, ""]:
-        """The landmark of a state without a past: that of the nearest explored state."""
-        return self.homes[self.nearest(goal)]
+    def distances_to(self, goal: Float[Array, " s"]) -> Float[Array, " m"]:
+        """The distance from each landmark to a goal."""
+        if self.goal_distances is not None:
+            return self.goal_distances[self.nearest_reference(goal)]
+        gaps, nearby = self.nearby_landmarks(goal, self.landmark_of(goal))
+        return jnp.min(self.path_lengths[nearby] + gaps[:, None], axis=0)
 
-    def nearest(self, goal: Float[Array, " s"]) -> Int[Array, ""]:
-        """The nearest of the states that are kept."""
-        return jnp.argmin(squares(self.states, goal))
+    def nearby_landmarks(
+        self, state: Float[Array, " s"], landmark: Int[Array, ""]
+    ) -> tuple[Float[Array, " k"], Int[Array, " k"]]:
+        """The landmarks visible from a state's landmark, after the state's distances to them (infinite if not near)."""
+        visible = self.visible[landmark]
+        gaps = jnp.sqrt(squared_distances_to_rows(state, self.landmarks, visible))
+        return jnp.where(gaps <= jnp.maximum(NEARBY_RADIUS, jnp.min(gaps)), gaps, jnp.inf), visible
+
+    def landmark_of(self, state: Float[Array, " s"]) -> Int[Array, ""]:
+        """The landmark of a state without an episode: that of the nearest reference state."""
+        return self.reference_landmarks[self.nearest_reference(state)]
+
+    def nearest_reference(self, state: Float[Array, " s"]) -> Int[Array, ""]:
+        """The row of the nearest reference state."""
+        return jnp.argmin(squared_distances(state, self.reference_states))
 
     def follow(self, path: Float[Array, "t1 s"]) -> Int[Array, " t1"]:
-        """The landmarks that an episode is at."""
-        first = self.begin(path[0])
+        """The landmark that an episode is at, for each of its states."""
+        first = self.first_landmark(path[0])
 
-        def move(node: Int[Array, ""], step: tuple) -> tuple[Int[Array, ""], Int[Array, ""]]:
-            state, sure, crossed = step
-            near = self.neighbours[node]
-            stays = jnp.sum((self.landmarks[node] - state) ** 2) <= NEAR**2
-            closest = near[jnp.argmin(squares(self.landmarks, state, near))]
-            node = jnp.where(sure, crossed, jnp.where(stays, node, closest))
-            return node, node
+        def move(landmark: Int[Array, ""], step: tuple) -> tuple[Int[Array, ""], Int[Array, ""]]:
+            state, crosses, crossed = step
+            visible = self.visible[landmark]
+            stays = jnp.sum((self.landmarks[landmark] - state) ** 2) <= LANDMARK_RADIUS**2
+            closest = visible[jnp.argmin(squared_distances_to_rows(state, self.landmarks, visible))]
+            landmark = jnp.where(crosses, crossed, jnp.where(stays, landmark, closest))
+            return landmark, landmark
 
-        _, nodes = jax.lax.scan(move, first, (path[1:], *self.last_crossed(path)))
-        return jnp.concatenate([first[None], nodes])
+        _, landmarks = jax.lax.scan(move, first, (path[1:], *self.last_crossed(path)))
+        return jnp.concatenate([first[None], landmarks])
 
     def last_crossed(self, path: Float[Array, "t1 s"]) -> tuple[Bool[Array, " t"], Int[Array, " t"]]:
-        """Whether each move crosses a piece, and the last one that it crosses."""
+        """Whether each move crosses a landmark's segment, and the landmark that it crosses last."""
         if path.shape[-1] != 2:
-            nothing = jnp.zeros(path.shape[0] - 1, jnp.int32)
-            return nothing > 0, nothing
-        where = crossing_points(path[:-1], path[1:], self.landmarks, self.pieces)
-        return last(jnp.where(self.known, where, -1.0))
+            none = jnp.zeros(path.shape[0] - 1, jnp.int32)
+            return none > 0, none
+        fractions = crossing_points(path[:-1], path[1:], self.landmarks, self.half_segments)
+        return last_crossing(jnp.where(self.connected, fractions, -1.0))
 
-    def begin(self, state: Float[Array, " s"]) -> Int[Array, ""]:
-        """Where an episode begins: at a landmark that explored episodes began at, if there is one about."""
-        gap = squares(self.landmarks, state)
-        usual = jnp.argmin(jnp.where(self.begins, gap, jnp.inf))
-        nearest = jnp.argmin(jnp.where(self.known, gap, jnp.inf))
-        return jnp.where(self.begins[usual] & (gap[usual] <= (2 * NEAR) ** 2), usual, nearest)
+    def first_landmark(self, state: Float[Array, " s"]) -> Int[Array, ""]:
+        """The landmark at which an episode starts: one where explored episodes started, if there is one close."""
+        gaps = squared_distances(state, self.landmarks)
+        start = jnp.argmin(jnp.where(self.starts, gaps, jnp.inf))
+        nearest = jnp.argmin(jnp.where(self.connected, gaps, jnp.inf))
+        return jnp.where(self.starts[start] & (gaps[start] <= (2 * LANDMARK_RADIUS) ** 2), start, nearest)
 
 
-def squares(
-    points: Float[Array, "n s"], state: Float[Array, " s"], rows: Int[Array, " k"] | None = None
-) -> Float[Array, " n_or_k"]:
-    """Squared distances of a state to points, or to some rows of them: column by column.
+def squared_distances_to_rows(
+    state: Float[Array, " s"], points: Float[Array, "n s"], rows: Int[Array, " k"]
+) -> Float[Array, " k"]:
+    """Squared distances from a state to some rows of ``points``.
 
-    A CPU takes seven times as long to sum over an axis as short as that of a state.
+    Computed column by column: on a CPU, a sum over an axis as short as that of a state takes seven times as long.
     """
-    columns = [points[:, i] if rows is None else points[:, i][rows] for i in range(state.shape[0])]
-    return sum((column - x) ** 2 for column, x in zip(columns, state, strict=True))  # type: ignore[return-value]
+    return sum((points[:, i][rows] - state[i]) ** 2 for i in range(state.shape[0]))  # type: ignore[return-value]
 
 
-def last(shares: Float[Array, "n m"]) -> tuple[Bool[Array, " n"], Int[Array, " n"]]:
-    """Whether any of the shares of a move is not negative, and the column of the largest.
+def last_crossing(fractions: Float[Array, "n m"]) -> tuple[Bool[Array, " n"], Int[Array, " n"]]:
+    """Whether any fraction of a move is not negative, and the column of the largest fraction.
 
-    As `jnp.argmax`, in a third of its time on a CPU: a share and its column are put in one number, so that one maximum
-    finds both. Shares that differ by less than some 2^-13 of a move count as equal.
+    On a CPU this takes a third of the time of `jnp.argmax`: a fraction and its column are combined into one number, so
+    that one maximum finds both. Fractions that differ by less than about 2^-13 count as equal.
     """
-    bits = max(shares.shape[1] - 1, 1).bit_length()
-    columns = jnp.arange(shares.shape[1], dtype=jnp.uint32)
-    words = jax.lax.bitcast_convert_type(1.0 + shares, jnp.uint32) >> bits << bits | columns
-    largest = jnp.max(jax.lax.bitcast_convert_type(jnp.where(shares >= 0, words, 0), jnp.float32), axis=1)
-    found = jax.lax.bitcast_convert_type(largest, jnp.uint32) & ((1 << bits) - 1)
-    return largest > 0, found.astype(jnp.int32)
+    bits = max(fractions.shape[1] - 1, 1).bit_length()
+    columns = jnp.arange(fractions.shape[1], dtype=jnp.uint32)
+    words = jax.lax.bitcast_convert_type(1.0 + fractions, jnp.uint32) >> bits << bits | columns
+    largest = jnp.max(jax.lax.bitcast_convert_type(jnp.where(fractions >= 0, words, 0), jnp.float32), axis=1)
+    column = jax.lax.bitcast_convert_type(largest, jnp.uint32) & ((1 << bits) - 1)
+    return largest > 0, column.astype(jnp.int32)
 
 
-def walking_distance(key: Key, experience: Experience, config: WalkingConfig) -> Walking:
-    """Landmarks, roads, the shortest ways along them, and where explored states are among them."""
-    choose_key, landmark_key, state_key = jax.random.split(key, 3)
-    paths, valid = some_episodes(choose_key, experience, config.episodes)
-    unit = charts.unit_of(paths)
+def walking_distance(key: Key, experience: Experience, config: WalkingConfig) -> WalkingDistance:
+    """Build the landmark graph, find all shortest paths, and locate explored states in the graph."""
+    episode_key, landmark_key, state_key = jax.random.split(key, 3)
+    paths, valid = sample_episodes(episode_key, experience, config.episodes)
+    unit = typical_move(paths)
     paths = paths / unit
-    survey = survey_by_crossing if paths.shape[-1] == 2 else survey_by_chart
-    landmarks, pieces, used, roads, begins = survey(landmark_key, paths, valid, config.landmarks, config.spacing)
-    walks = shortest(roads)
-    hub = jnp.argmax(jnp.sum(jnp.isfinite(walks) & used, axis=1))
-    known = jnp.isfinite(walks[hub]) & used
-    walks = jnp.where(known[:, None] & known, walks, jnp.inf)
-    neighbours = in_sight(landmarks, walks, min(config.neighbours, config.landmarks))
-    nobody = (jnp.zeros((1, paths.shape[-1])), jnp.zeros(1, jnp.int32))
-    draft = Walking(unit, landmarks, pieces, known, begins & known, walks, neighbours, *nobody)
-    states, homes = explored_states(state_key, paths, valid, draft)
-    return eqx.tree_at(lambda w: (w.states, w.homes), draft, (states, homes))
+    graph = weighted_graph(landmark_key, paths, valid, config.landmarks, config.spacing)
+    path_lengths = floyd_warshall(graph.edge_lengths)
+    hub = jnp.argmax(jnp.sum(jnp.isfinite(path_lengths) & graph.used, axis=1))
+    connected = jnp.isfinite(path_lengths[hub]) & graph.used
+    path_lengths = jnp.where(connected[:, None] & connected, path_lengths, jnp.inf)
+    without_references = WalkingDistance(
+        unit=unit,
+        landmarks=graph.landmarks,
+        half_segments=graph.half_segments,
+        connected=connected,
+        starts=graph.starts & connected,
+        path_lengths=path_lengths,
+        visible=visible_landmarks(graph.landmarks, path_lengths, min(config.neighbours, config.landmarks)),
+        reference_states=jnp.zeros((1, paths.shape[-1])),
+        reference_landmarks=jnp.zeros(1, jnp.int32),
+    )
+    states, landmarks = locate_states(state_key, paths, valid, without_references)
+    return eqx.tree_at(lambda d: (d.reference_states, d.reference_landmarks), without_references, (states, landmarks))
 
 
-def seen(walks: Float[Array, "*m"], straight: Float[Array, "*m"]) -> Bool[Array, "*m"]:
-    """Whether the walk between landmarks is no detour."""
-    return walks <= DETOUR * straight + SLACK
-
-
-def in_sight(landmarks: Float[Array, "m s"], walks: Float[Array, "m m"], count: int) -> Int[Array, "m k"]:
-    """The nearest landmarks that can be seen from each; where there are fewer, the rest is the landmark itself."""
+def visible_landmarks(
+    landmarks: Float[Array, "m s"], path_lengths: Float[Array, "m m"], count: int
+) -> Int[Array, "m k"]:
+    """The nearest ``count`` landmarks visible from each. If there are fewer, the landmark itself fills the row."""
     straight = jnp.linalg.norm(landmarks[:, None] - landmarks, axis=-1)
-    gaps, near = jax.lax.top_k(-jnp.where(seen(walks, straight), walks, jnp.inf), count)
-    return jnp.where(gaps > -jnp.inf, near, jnp.arange(landmarks.shape[0])[:, None])
+    visible = path_lengths <= MAX_DETOUR * straight + DETOUR_SLACK
+    negative_lengths, nearest = jax.lax.top_k(-jnp.where(visible, path_lengths, jnp.inf), count)
+    return jnp.where(negative_lengths > -jnp.inf, nearest, jnp.arange(landmarks.shape[0])[:, None])
 
 
-def explored_states(
-    key: Key, paths: Float[Array, "e t1 s"], valid: Bool[Array, "e t"], walking: Walking
+def locate_states(
+    key: Key, paths: Float[Array, "e t1 s"], valid: Bool[Array, "e t"], distance: WalkingDistance
 ) -> tuple[Float[Array, "n s"], Int[Array, " n"]]:
-    """Some of the states that were reached, and the landmarks that their episodes were at."""
-    homes = jax.lax.map(walking.follow, paths, batch_size=BATCH)[:, 1:].reshape(-1)
-    states = jnp.where(valid[..., None], paths[:, 1:], FAR).reshape(-1, paths.shape[-1])
-    some = jax.random.permutation(key, states.shape[0])[:STATES]
-    return states[some], homes[some]
+    """A random choice of at most `MAX_REFERENCE_STATES` visited states, and the landmarks of their episodes."""
+    landmarks = jax.lax.map(distance.follow, paths, batch_size=EPISODES_PER_BATCH)[:, 1:].reshape(-1)
+    states = jnp.where(valid[..., None], paths[:, 1:], UNREACHED).reshape(-1, paths.shape[-1])
+    chosen = jax.random.permutation(key, states.shape[0])[:MAX_REFERENCE_STATES]
+    return states[chosen], landmarks[chosen]
 
 
-def some_episodes(key: Key, experience: Experience, most: int) -> tuple[Float[Array, "e t1 s"], Bool[Array, "e t"]]:
-    """At most so many episodes, a multiple of the batch, at random; and which of their moves are real."""
+def sample_episodes(
+    key: Key, experience: Experience, max_episodes: int
+) -> tuple[Float[Array, "e t1 s"], Bool[Array, "e t"]]:
+    """A random choice of at most ``max_episodes`` episodes, and which of their moves are valid.
+
+    Their number is a multiple of `EPISODES_PER_BATCH`; if there are too few episodes, some are repeated.
+    """
     total = experience.paths.shape[0]
-    count = max(min(total, most) // BATCH, 1) * BATCH
+    count = max(min(total, max_episodes) // EPISODES_PER_BATCH, 1) * EPISODES_PER_BATCH
     chosen = jax.random.permutation(key, jnp.arange(max(total, count)) % total)[:count]
     paths, lengths = experience.paths[chosen], experience.lengths[chosen]
     return paths, jnp.arange(paths.shape[1] - 1) < lengths[:, None]

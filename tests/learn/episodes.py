@@ -6,7 +6,7 @@ from edl.envs.rollout import Episode, Skill
 
 
 def episode(path, goal=None, *, rival=None, length=None):
-    """An episode along ``path``, cut by the time limit, of which the first ``length`` steps count (default: all)."""
+    """An episode along ``path``. The time limit ends it after ``length`` steps (default: all). The rest is invalid."""
     features = jnp.asarray(path, jnp.float32)
     steps = features.shape[0] - 1
     length = steps if length is None else length

@@ -1,4 +1,4 @@
-"""Stage 3 learns to reach goals, with siblings or without, from an objective that is frozen."""
+"""Stage 3 learns to reach goals with a frozen objective, with siblings or without."""
 
 import dataclasses
 
@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from edl.artifacts import SkillModel
+from edl.config import ConfigError
 from edl.envs import layouts
 from edl.envs.maze import maze
 from edl.envs.rollout import rollout
-from edl.learn import LearnConfig, learn, measure, paper
-from edl.learn.distance import Euclidean
-from edl.learn.learn import edl_objective, goal_metrics, widen
+from edl.learn import LearnConfig, distance_for, learn, measure, paper
+from edl.learn.distance import EuclideanDistance, NormalisedDistance
+from edl.learn.learn import edl_objective, policy_normaliser
 from edl.nets.normalise import Normaliser
-from edl.program import execute
+from edl.objective import goal_metrics
+from edl.program import run_program
 from edl.rl.ppo import PPOConfig
 from tests.compiling import jit
 from tests.learn.episodes import episode
@@ -42,28 +44,28 @@ TINY = PPOConfig(
     entropy_weight=0.0,
 )
 PLAIN = LearnConfig(distance="euclidean", ppo=TINY)
-RIVALS = paper(ppo=dataclasses.replace(TINY, rollouts=32, gamma=1.0, bootstrap=False))
+RIVALRY = paper(ppo=dataclasses.replace(TINY, rollouts=32, gamma=1.0, bootstrap=False))
 
 
-@pytest.fixture(scope="module", params=[PLAIN, RIVALS], ids=["progress", "sibling_rivalry"])
+@pytest.fixture(scope="module", params=[PLAIN, RIVALRY], ids=["progress", "sibling_rivalry"])
 def learned(request):
-    """A policy and how its training went."""
+    """A policy and the metrics of its training."""
 
     @jit
     def go(config, key):
-        return execute(learn(CORRIDOR, SKILLS, measure(key, None, config), config), key)
+        return run_program(learn(CORRIDOR, SKILLS, distance_for(config, SKILLS, None), config), key)
 
     return go(request.param, jax.random.key(0))
 
 
-def test_goals_are_reached_more_and_more(learned):
+def test_goal_success_rises_during_training(learned):
     _, metrics = learned
     assert jnp.mean(metrics["goal_success"][:2]) < 0.2
     assert jnp.mean(metrics["goal_success"][-5:]) > 0.7
     assert jnp.mean(metrics["goal_distance"][-5:]) < 0.5 < 1.5 < metrics["goal_distance"][0]
 
 
-def test_the_policy_takes_every_skill_to_its_goal(learned):
+def test_every_skill_of_the_policy_ends_at_its_goal(learned):
     policy, _ = learned
 
     def end(key, index):
@@ -73,19 +75,19 @@ def test_the_policy_takes_every_skill_to_its_goal(learned):
     np.testing.assert_allclose(ends, jnp.broadcast_to(GOALS[:, None], ends.shape), atol=0.5)
 
 
-def test_the_policy_normalises_as_the_skills_do(learned):
+def test_the_policy_has_the_normaliser_and_the_codes_of_the_skills(learned):
     policy, _ = learned
     np.testing.assert_array_equal(policy.normaliser.scale, SCALE.scale)
     np.testing.assert_array_equal(policy.codes, SKILLS.codes)
 
 
-def test_a_policy_that_sees_more_than_the_state_is_not_normalised_by_it():
-    assert widen(SCALE, 2) is SCALE
-    np.testing.assert_array_equal(widen(SCALE, 5)(jnp.arange(5.0)), jnp.arange(5.0))
+def test_a_policy_that_observes_more_than_the_state_has_no_normaliser():
+    assert policy_normaliser(SCALE, 2) is SCALE
+    np.testing.assert_array_equal(policy_normaliser(SCALE, 5)(jnp.arange(5.0)), jnp.arange(5.0))
 
 
-def test_the_objective_is_frozen_and_reports():
-    objective = edl_objective(SKILLS, Euclidean(), PLAIN)
+def test_the_objective_learns_nothing_and_returns_goal_metrics():
+    objective = edl_objective(SKILLS, EuclideanDistance(), PLAIN)
     assert objective.init(jax.random.key(0)) is None
     episodes = jax.tree.map(
         lambda *x: jnp.stack(x),
@@ -99,15 +101,15 @@ def test_the_objective_is_frozen_and_reports():
     assert objective.siblings == 1
 
 
-def test_goal_metrics_look_at_the_last_valid_state():
+def test_goal_metrics_use_the_last_valid_state():
     short = episode([[0.0, 0.0], [2.0, 0.0], [-2.0, 0.0]], GOALS[1], length=1)
     metrics = goal_metrics(jax.tree.map(lambda x: x[None], short))
     assert metrics["goal_success"] == 1.0
     assert metrics["goal_distance"] == 0.0
 
 
-def test_rivals_are_siblings_whose_critic_sees_the_normalised_antigoal():
-    objective = edl_objective(SKILLS, Euclidean(), RIVALS)
+def test_with_rivalry_the_critic_sees_the_normalised_antigoal():
+    objective = edl_objective(SKILLS, EuclideanDistance(), RIVALRY)
     rivals = episode([[0.0, 0.0], [1.0, 0.0]], GOALS[1], rival=[1.6, 0.3])
     assert objective.siblings == 2
     np.testing.assert_allclose(objective.privileged(None, rivals), [1.0, 1.0], rtol=1e-5)
@@ -115,22 +117,52 @@ def test_rivals_are_siblings_whose_critic_sees_the_normalised_antigoal():
     assert objective.weight(None, rivals) == 1.0
 
 
-def test_skills_are_drawn_from_the_model():
-    objective = edl_objective(SKILLS, Euclidean(), PLAIN)
+def test_skills_are_sampled_from_the_skill_model():
+    objective = edl_objective(SKILLS, EuclideanDistance(), PLAIN)
     drawn = jax.vmap(lambda key: objective.sample(key, None))(jax.random.split(jax.random.key(0), 200))
     np.testing.assert_array_equal(drawn.goal, GOALS[drawn.index])
     assert 60 < jnp.sum(drawn.index) < 140
 
 
-def test_stops_when_goals_are_reached(learned):
+def test_training_stops_at_a_goal_success_that_neither_run_reached(learned):
     _, metrics = learned
-    assert not metrics["done"].any()  # neither got as far as that
+    assert not metrics["done"].any()
     assert 0.5 < PLAIN.stop_at < 1.0 < paper().stop_at
 
 
-def test_the_recipe_of_the_paper():
+def test_the_settings_of_the_paper():
     recipe = paper()
     assert (recipe.reward, recipe.distance, recipe.rivalry) == ("shipped", "euclidean", True)
     assert (recipe.ppo.gamma, recipe.ppo.bootstrap) == (1.0, False)
     assert recipe.ppo.iterations * recipe.ppo.rollouts * 2 * 50 == 12_500_000
-    assert isinstance(measure(jax.random.key(0), None, recipe), Euclidean)
+    assert isinstance(distance_for(recipe, SKILLS, None), EuclideanDistance)
+
+
+def test_distance_for_returns_the_distance_that_the_config_names():
+    measured = EuclideanDistance()  # stands for any distance that was measured
+    assert distance_for(LearnConfig(distance="walking"), SKILLS, measured) is measured
+    assert isinstance(distance_for(LearnConfig(distance="euclidean"), SKILLS, None), EuclideanDistance)
+    normalised = distance_for(LearnConfig(distance="normalised"), SKILLS, None)
+    assert isinstance(normalised, NormalisedDistance)
+    np.testing.assert_allclose(normalised.along(GOALS, GOALS[1]), [4.0 / 1.5, 0.0], atol=1e-5)
+
+
+def test_walking_distance_needs_to_be_measured_from_experience():
+    config = LearnConfig(distance="walking")
+    with pytest.raises(ConfigError, match="distance='walking' needs a measured distance"):
+        distance_for(config, SKILLS, None)
+    with pytest.raises(ConfigError, match="distance='walking' needs experience"):
+        measure(jax.random.key(0), None, config)
+
+
+def test_learn_uses_the_distance_that_it_is_given():
+    # With distance="normalised", learn() used to replace the distance that it was given.
+    config = LearnConfig(distance="normalised", ppo=dataclasses.replace(TINY, iterations=1, rollouts=4))
+
+    @jit
+    def goal_distance(distance):
+        _, metrics = run_program(learn(CORRIDOR, SKILLS, distance, config), jax.random.key(0))
+        return metrics["goal_distance"][0]
+
+    normalised, euclidean = goal_distance(distance_for(config, SKILLS, None)), goal_distance(EuclideanDistance())
+    assert not np.isclose(normalised, euclidean)

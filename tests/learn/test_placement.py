@@ -1,4 +1,4 @@
-"""Goals move to the side of a wall where they are wanted, and otherwise stay where they were discovered."""
+"""A goal on the wrong side of a wall moves to the other side; all other goals stay where they were discovered."""
 
 import dataclasses
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from edl.artifacts import SkillModel
-from edl.learn.distance import Euclidean
+from edl.learn.distance import EuclideanDistance
 from edl.learn.placement import place
-from edl.learn.walking import Walking, in_sight
+from edl.learn.walking import WalkingDistance, visible_landmarks
 from edl.nets.normalise import Normaliser
 from tests.compiling import jit
 
@@ -18,14 +18,22 @@ WIDTH = 10
 placed = jit(place)
 
 
-def walking_in(places, walks, unit):
-    """A distance with a landmark at each place, and one landmark that nobody ever reached."""
+def distance_between(places, path_lengths, unit):
+    """A walking distance with a landmark at each place, and one landmark that no path reaches."""
     places = jnp.concatenate([places, jnp.full((1, places.shape[1]), 0.5)])
-    walks = jnp.full((len(places), len(places)), jnp.inf).at[:-1, :-1].set(walks)
-    known = jnp.arange(len(places)) < len(places) - 1
-    neighbours = in_sight(places, walks, 6)
-    homes = jnp.arange(len(places) - 1)
-    return Walking(unit, places, jnp.zeros_like(places), known, known & False, walks, neighbours, places[:-1], homes)
+    path_lengths = jnp.full((len(places), len(places)), jnp.inf).at[:-1, :-1].set(path_lengths)
+    connected = jnp.arange(len(places)) < len(places) - 1
+    return WalkingDistance(
+        unit=unit,
+        landmarks=places,
+        half_segments=jnp.zeros_like(places),
+        connected=connected,
+        starts=connected & False,
+        path_lengths=path_lengths,
+        visible=visible_landmarks(places, path_lengths, 6),
+        reference_states=places[:-1],
+        reference_landmarks=jnp.arange(len(places) - 1),
+    )
 
 
 def skills_at(codes, goals):
@@ -35,31 +43,31 @@ def skills_at(codes, goals):
 
 
 def hall_with_a_wall(size=2, unit=1.0):
-    """Two long corridors along a thin wall, open at the left end only: skills, samples, distance.
+    """Skills, samples and distance of two long corridors with a thin wall between, which is open only at the left end.
 
-    The last code stands for the right half of the lower one, but its goal is above the wall.
+    The last code covers the right half of the lower corridor, but its goal is above the wall.
     """
     x = jnp.repeat(jnp.arange(0.0, WIDTH, 0.5), 2)
     y = jnp.tile(jnp.array([-0.2, 0.2]), 2 * WIDTH)
-    walks = jnp.where(y[:, None] == y, jnp.abs(x[:, None] - x), x[:, None] + x + 0.4)
+    path_lengths = jnp.where(y[:, None] == y, jnp.abs(x[:, None] - x), x[:, None] + x + 0.4)
     pad = [(0, 0), (0, size - 2)]
     codes = jnp.pad(jnp.array([[2.0, 0.2], [2.0, -0.2], [7.5, 0.5], [7.5, -0.15]]), pad) * unit
     goals = jnp.pad(jnp.array([[2.0, 0.2], [2.0, -0.2], [7.0, 0.2], [7.5, 0.2]]), pad) * unit
     places = jnp.pad(jnp.stack([x, y], axis=1), pad)
-    return skills_at(codes, goals), places * unit, walking_in(places, walks, jnp.full(size, unit))
+    return skills_at(codes, goals), places * unit, distance_between(places, path_lengths, jnp.full(size, unit))
 
 
 def open_room():
-    """Four goals in the middles of the quarters of a room without walls."""
+    """Skills, samples and distance of a room without walls, with a goal in the middle of each quarter."""
     axis = jnp.linspace(-2, 2, 12)
     places = jnp.stack(jnp.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    walks = jnp.linalg.norm(places[:, None] - places, axis=-1)
+    path_lengths = jnp.linalg.norm(places[:, None] - places, axis=-1)
     corners = jnp.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.1, 0.9]])
-    return skills_at(corners, corners), places, walking_in(places, walks, jnp.ones(2))
+    return skills_at(corners, corners), places, distance_between(places, path_lengths, jnp.ones(2))
 
 
 @pytest.mark.parametrize(("size", "unit"), [(2, 1.0), (2, 0.5), (4, 3.0)])
-def test_a_goal_behind_the_wall_moves_to_the_states_it_stands_for(size, unit):
+def test_a_goal_behind_the_wall_moves_to_the_states_of_its_code(size, unit):
     skills, samples, distance = hall_with_a_wall(size, unit)
     found = placed(skills, samples, distance)
     x, y = np.asarray(found.goals[3, :2]) / unit
@@ -71,24 +79,24 @@ def test_a_goal_behind_the_wall_moves_to_the_states_it_stands_for(size, unit):
     np.testing.assert_array_equal(found.decoded, skills.decoded)
 
 
-def test_a_goal_that_was_placed_stays():
+def test_placing_twice_equals_placing_once():
     skills, samples, distance = hall_with_a_wall()
     once = placed(skills, samples, distance)
     np.testing.assert_array_equal(placed(once, samples, distance).goals, once.goals)
 
 
-def test_goals_stay_within_the_samples():
+def test_goals_move_only_to_samples():
     skills, samples, distance = hall_with_a_wall()
-    above = samples[samples[:, 1] > 0]  # as if --region had left the upper corridor alone
+    above = samples[samples[:, 1] > 0]  # as with a --region that contains only the upper corridor
     np.testing.assert_array_equal(placed(skills, above, distance).goals[3], skills.goals[3])
 
 
-def test_in_an_open_room_nothing_moves():
+def test_no_goal_moves_in_an_open_room():
     skills, samples, distance = open_room()
     np.testing.assert_array_equal(placed(skills, samples, distance).goals, skills.goals)
 
 
-def test_seeds_together_are_the_same_as_alone():
+def test_placing_under_vmap_equals_placing_each_seed_alone():
     skills, samples, distance = hall_with_a_wall()
     right = dataclasses.replace(skills, goals=skills.goals.at[3, 1].set(-0.2))
     both = jax.tree.map(lambda *leaves: jnp.stack(leaves), skills, right)
@@ -97,8 +105,8 @@ def test_seeds_together_are_the_same_as_alone():
         np.testing.assert_array_equal(together.goals[i], placed(each, samples, distance).goals)
 
 
-def test_without_walking_or_without_a_goal_per_skill_nothing_is_done():
+def test_skills_are_unchanged_without_walking_distance_or_if_they_are_continuous():
     skills, samples, distance = hall_with_a_wall()
-    assert place(skills, samples, Euclidean()) is skills
+    assert place(skills, samples, EuclideanDistance()) is skills
     continuous = dataclasses.replace(skills, continuous=True)
     assert place(continuous, samples, distance) is continuous

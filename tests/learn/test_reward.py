@@ -1,13 +1,13 @@
-"""What stage 3 pays, by hand."""
+"""The rewards of stage 3, by hand."""
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from edl.artifacts import SkillModel
-from edl.learn.distance import Distance, Euclidean
-from edl.learn.reward import REWARDS, posterior, reward
-from edl.nets.normalise import identity
+from edl.learn.distance import Distance, EuclideanDistance
+from edl.learn.reward import SCORES, posterior_reward, reward
+from edl.nets.normalise import identity_normaliser
 from tests.learn.episodes import episode
 
 PATH = [[0.0, 0.0], [0.0, 4.0], [3.0, 4.0], [3.0, 4.1]]
@@ -15,16 +15,15 @@ GOAL = [3.0, 4.0]
 DISTANCES = np.array([5.0, 3.0, 0.0, 0.1])
 
 
-class Doubled(Distance):
-    """Another distance than the straight one."""
+class DoubledDistance(Distance):
+    """Twice the Euclidean distance."""
 
     def along(self, path, goal):
-        """Twice as far."""
-        return 2 * Euclidean().along(path, goal)
+        return 2 * EuclideanDistance().along(path, goal)
 
 
 def test_euclidean_distance_of_every_state_of_a_path():
-    distances = Euclidean().along(jnp.array(PATH), jnp.array(GOAL))
+    distances = EuclideanDistance().along(jnp.array(PATH), jnp.array(GOAL))
     np.testing.assert_allclose(distances, DISTANCES, atol=2e-6)
 
 
@@ -37,7 +36,7 @@ def test_euclidean_distance_of_every_state_of_a_path():
     ],
 )
 def test_rewards_by_hand(name, expected):
-    np.testing.assert_allclose(reward(name, Euclidean(), 0.15, episode(PATH, GOAL)), expected, atol=1e-5)
+    np.testing.assert_allclose(reward(name, EuclideanDistance(), 0.15, episode(PATH, GOAL)), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -48,32 +47,32 @@ def test_rewards_by_hand(name, expected):
         ("progress", [4.0, 6.0, -0.2]),
     ],
 )
-def test_any_distance_will_do(name, expected):
-    np.testing.assert_allclose(reward(name, Doubled(), 0.15, episode(PATH, GOAL)), expected, atol=1e-5)
+def test_rewards_work_with_any_distance(name, expected):
+    np.testing.assert_allclose(reward(name, DoubledDistance(), 0.15, episode(PATH, GOAL)), expected, atol=1e-5)
 
 
-def test_the_bonus_of_the_shipped_reward_is_paid_within_the_radius():
+def test_the_shipped_reward_has_a_bonus_within_the_radius():
     path = [[0.0, 0.0], [0.14, 0.0], [0.16, 0.0]]
-    paid = reward("shipped", Euclidean(), 0.15, episode(path, [0.0, 0.0]))
-    np.testing.assert_allclose(paid, [1 - 0.14, -0.16], atol=1e-5)
+    rewards = reward("shipped", EuclideanDistance(), 0.15, episode(path, [0.0, 0.0]))
+    np.testing.assert_allclose(rewards, [1 - 0.14, -0.16], atol=1e-5)
 
 
 def test_progress_adds_up_to_the_change_of_distance():
     path = np.random.default_rng(0).normal(size=(30, 2))
-    total = jnp.sum(reward("progress", Euclidean(), 0.15, episode(path, GOAL)))
+    total = jnp.sum(reward("progress", EuclideanDistance(), 0.15, episode(path, GOAL)))
     ends = np.linalg.norm(path[[0, -1]] - GOAL, axis=1)
     assert total == pytest.approx(ends[0] - ends[1], abs=1e-4)
 
 
-def test_the_best_end_is_the_goal_whatever_the_reward():
+def test_every_reward_is_highest_at_the_goal():
     ends = np.random.default_rng(1).normal(size=(50, 2))
     ends[17] = GOAL
-    for name in REWARDS:
-        last = [float(reward(name, Euclidean(), 0.15, episode([[0.0, 0.0], end], GOAL))[-1]) for end in ends]
+    for name in SCORES:
+        last = [float(reward(name, EuclideanDistance(), 0.15, episode([[0.0, 0.0], end], GOAL))[-1]) for end in ends]
         assert np.argmax(last) == 17
 
 
-def test_the_posterior_pays_one_in_the_region_of_the_skill_and_nothing_outside():
+def test_the_posterior_reward_is_one_in_the_region_of_the_skill_and_zero_outside():
     codes = jnp.array([[3.0, 4.0], [0.0, 3.9]])
-    skills = SkillModel(codes, codes, codes, jnp.full(2, 0.5), None, None, identity(2))
-    np.testing.assert_array_equal(posterior(skills, episode(PATH, GOAL)), [0.0, 1.0, 1.0])
+    skills = SkillModel(codes, codes, codes, jnp.full(2, 0.5), None, None, identity_normaliser(2))
+    np.testing.assert_array_equal(posterior_reward(skills, episode(PATH, GOAL)), [0.0, 1.0, 1.0])

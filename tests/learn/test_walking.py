@@ -1,4 +1,4 @@
-"""Walking distance comes from moves alone, and never takes a way through a wall."""
+"""Walking distance is estimated from moves alone, and no path leads through a wall."""
 
 import functools
 
@@ -13,8 +13,7 @@ from edl.envs.maze import MazeState, maze
 from edl.evaluate.geodesic import Geodesic
 from edl.explore.random_walk import random_action
 from edl.learn import walking as module
-from edl.learn.roads import crossings, shortest, spread_out
-from edl.learn.walking import WalkingConfig, last, squares, walking_distance
+from edl.learn.walking import WalkingConfig, last_crossing, squared_distances_to_rows, walking_distance
 from tests.compiling import jit
 from tests.envs.random_mazes import random_text
 
@@ -32,18 +31,18 @@ TWO_ROOMS = """\
 
 def experience_in(layout, episodes=800, persistence=0.8):
     """Episodes of persistent random actions that start anywhere in the maze."""
-    world = maze(layout)
+    env = maze(layout)
 
     def one(key):
         start_key, key = jax.random.split(key)
-        first = MazeState(world.sample_states(start_key, 1)[0], jnp.int32(0))
+        first = MazeState(env.sample_states(start_key, 1)[0], jnp.int32(0))
 
         def step(carry, key):
             state, action = carry
             again_key, action_key, step_key = jax.random.split(key, 3)
-            fresh = random_action(action_key, world.action_space)
+            fresh = random_action(action_key, env.action_space)
             action = jnp.where(jax.random.uniform(again_key) < persistence, action, fresh)
-            state = world.step(step_key, state, action).state
+            state = env.step(step_key, state, action).state
             return (state, action), (state.position, action)
 
         _, (path, actions) = jax.lax.scan(step, (first, jnp.zeros(2)), jax.random.split(key, 50))
@@ -55,11 +54,11 @@ def experience_in(layout, episodes=800, persistence=0.8):
 
 @functools.cache
 def in_two_rooms():
-    """Experience in two rooms, which several tests share."""
+    """Experience in two rooms. Several tests share it."""
     return experience_in(layouts.parse(TWO_ROOMS, "two_rooms"))
 
 
-along = jit(lambda walking, path, goal: walking.along(path, goal))
+along = jit(lambda distance, path, goal: distance.along(path, goal))
 
 
 @pytest.fixture(scope="module")
@@ -75,124 +74,102 @@ def build():
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("square", "tree", "corridor_left")),
     ],
 )
-def test_distances_agree_with_the_maze_and_never_cut_through_a_wall(name, build):
+def test_distances_agree_with_the_maze_and_no_path_leads_through_a_wall(name, build):
     layout = layouts.parse(TWO_ROOMS, name) if name == "two_rooms" else layouts.load(name)
     experience = experience_in(layout)
-    walking = build(jax.random.key(0), experience, CONFIG)
+    distance = build(jax.random.key(0), experience, CONFIG)
     truth = Geodesic.from_layout(layout)
-    known = np.flatnonzero(np.asarray(walking.known))
-    assert len(known) > 0.9 * CONFIG.landmarks * min(1, len(layout.cells) / 20)
-    places = np.asarray(walking.landmarks * walking.unit)[known][:100]
-    unit = float(np.exp(np.mean(np.log(walking.unit))))
-    walks = np.asarray(walking.walks)[np.ix_(known, known)][:100, :100] * unit
+    rows = np.flatnonzero(np.asarray(distance.connected))
+    assert len(rows) > 0.9 * CONFIG.landmarks * min(1, len(layout.cells) / 20)
+    places = np.asarray(distance.landmarks * distance.unit)[rows][:100]
+    unit = float(np.exp(np.mean(np.log(distance.unit))))
+    lengths = np.asarray(distance.path_lengths)[np.ix_(rows, rows)][:100, :100] * unit
     real = truth.distance(places, places)
-    assert np.min(walks - real) > -0.6
+    assert np.min(lengths - real) > -0.6
     far = real > 2
-    assert np.median(walks[far] / real[far]) < 1.3
+    assert np.median(lengths[far] / real[far]) < 1.3
 
     paths, goals = experience.paths[:64], places[np.arange(64) % len(places)]
-    along = np.asarray(jax.jit(jax.vmap(walking.along))(paths, jnp.asarray(goals)))
+    estimates = np.asarray(jax.jit(jax.vmap(distance.along))(paths, jnp.asarray(goals)))
     real = np.stack([truth.distance(np.asarray(p), g[None])[:, 0] for p, g in zip(paths, goals, strict=True)])
-    assert np.corrcoef(along.ravel(), real.ravel())[0, 1] > 0.85
-    assert np.mean(along < real - 1.5) < 0.02
+    assert np.corrcoef(estimates.ravel(), real.ravel())[0, 1] > 0.85
+    assert np.mean(estimates < real - 1.5) < 0.02
 
 
-def test_the_way_along_a_wall_to_its_gap_becomes_shorter(monkeypatch):
-    # From the start to the wall at y = 1.5, then along it to the gap that begins at x = 6.5; the goal is far beyond it.
+def test_the_distance_decreases_along_a_wall_towards_its_gap(monkeypatch):
+    # From the start to the wall at y = 1.5, then along it to the gap, which begins at x = 6.5. The goal is beyond it.
     layout = layouts.load("bottleneck")
-    walking = jit(walking_distance, static_argnums=2)(jax.random.key(0), experience_in(layout), WalkingConfig())
-    there = [(0.0, 0.0), (0.9, 0.4), (1.8, 0.8), (2.7, 0.9), (3.6, 1.0), (4.3, 1.0), (4.7, 1.2)]
-    path = jnp.array(there + [(x, 1.45) for x in np.arange(5.0, 6.6, 0.1)])
+    distance = jit(walking_distance, static_argnums=2)(jax.random.key(0), experience_in(layout), WalkingConfig())
+    to_the_wall = [(0.0, 0.0), (0.9, 0.4), (1.8, 0.8), (2.7, 0.9), (3.6, 1.0), (4.3, 1.0), (4.7, 1.2)]
+    path = jnp.array(to_the_wall + [(x, 1.45) for x in np.arange(5.0, 6.6, 0.1)])
 
     def rise():
-        left = np.asarray(jit(lambda: walking.along(path, jnp.array([1.2, 7.7])))())[len(there) :]
-        return np.max(left - np.minimum.accumulate(left)), left[0] - left[-1]
+        distances = np.asarray(jit(lambda: distance.along(path, jnp.array([1.2, 7.7])))())[len(to_the_wall) :]
+        return np.max(distances - np.minimum.accumulate(distances)), distances[0] - distances[-1]
 
-    most, gained = rise()
-    assert most < 0.3
-    assert gained > 1.0
-    monkeypatch.setattr(module, "SIGHT", np.inf)  # as the crow flies, it is nearer from before the gap
+    largest_rise, decrease = rise()
+    assert largest_rise < 0.3
+    assert decrease > 1.0
+    monkeypatch.setattr(module, "SIGHT_RADIUS", np.inf)  # in a straight line, the goal is nearer before the gap
     assert rise()[0] > 0.5
 
 
-def test_an_episode_is_followed_on_the_right_side_of_every_wall(build):
+def test_an_episode_is_followed_on_its_side_of_every_wall(build):
     layout = layouts.parse(random_text(np.random.default_rng(0), 6, 6), "random")
     experience = experience_in(layout)
-    walking = build(jax.random.key(0), experience, CONFIG)
+    distance = build(jax.random.key(0), experience, CONFIG)
     paths = experience.paths[:200]
-    nodes = jax.jit(jax.vmap(lambda path: walking.follow(path / walking.unit)))(paths)
-    places = np.asarray(walking.landmarks * walking.unit)[np.asarray(nodes)][:, 10::20].reshape(-1, 2)
+    rows = jax.jit(jax.vmap(lambda path: distance.follow(path / distance.unit)))(paths)
+    places = np.asarray(distance.landmarks * distance.unit)[np.asarray(rows)][:, 10::20].reshape(-1, 2)
     states = np.asarray(paths)[:, 10::20].reshape(-1, 2)
     walk = np.diag(Geodesic.from_layout(layout).distance(states, places))
     assert np.mean(walk > np.linalg.norm(states - places, axis=1) + 1.0) < 0.01
 
 
-def test_aiming_at_goals_changes_nothing_but_what_is_remembered(build):
+def test_distances_for_given_goals_equal_those_for_any_goal(build):
     experience = in_two_rooms()
-    walking = build(jax.random.key(0), experience, CONFIG)
+    distance = build(jax.random.key(0), experience, CONFIG)
     goals = experience.paths[:4, 30]
-    aimed = jit(lambda walking, goals: walking.aim(goals))(walking, goals)
-    assert aimed.states.shape == (4, 2)
+    to_goals = jit(lambda distance, goals: distance.for_goals(goals))(distance, goals)
+    assert to_goals.reference_states.shape == (4, 2)
     for goal in goals:
         np.testing.assert_allclose(
-            along(aimed, experience.paths[9], goal), along(walking, experience.paths[9], goal), rtol=1e-5
+            along(to_goals, experience.paths[9], goal), along(distance, experience.paths[9], goal), rtol=1e-5
         )
 
 
-def test_a_state_at_a_wall_is_on_the_side_it_came_from(build):
-    walking = build(jax.random.key(0), in_two_rooms(), CONFIG)
+def test_a_state_at_a_wall_is_on_the_side_that_its_episode_came_from(build):
+    distance = build(jax.random.key(0), in_two_rooms(), CONFIG)
     wall = 1.5
     towards_the_wall = jnp.stack([jnp.linspace(0.0, wall - 0.005, 8), jnp.zeros(8)], axis=1)
-    behind_it = jnp.array([wall + 0.3, 0.0])
-    assert along(walking, towards_the_wall, behind_it)[-1] > 3.0
-    assert along(walking, towards_the_wall, jnp.array([1.2, 0.0]))[-1] < 0.5
+    behind_the_wall = jnp.array([wall + 0.3, 0.0])
+    assert along(distance, towards_the_wall, behind_the_wall)[-1] > 3.0
+    assert along(distance, towards_the_wall, jnp.array([1.2, 0.0]))[-1] < 0.5
 
 
-def test_crossings_by_hand():
-    starts, ends = jnp.array([[0.0, -1.0], [2.0, -1.0], [0.0, 0.1]]), jnp.array([[0.0, 1.0], [2.0, 1.0], [0.0, 1.0]])
-    middles, pieces = jnp.array([[0.0, 0.0]]), jnp.array([[1.0, 0.0]])
-    assert crossings(starts, ends, middles, pieces)[:, 0].tolist() == [True, False, False]
-    parallel = crossings(jnp.array([[-1.0, 0.0]]), jnp.array([[1.0, 0.0]]), middles, pieces)
-    assert not parallel[0, 0]
-
-
-def test_the_last_share_is_found_as_argmax_finds_it():
-    shares = np.random.default_rng(0).uniform(size=(200, 300)).astype(np.float32)
-    shares[np.random.default_rng(1).uniform(size=shares.shape) < 0.98] = -1.0
-    shares[0], shares[1] = -1.0, 0.0
-    shares[2], shares[2, 299], shares[3, 0] = -1.0, 1.0, 1.0
-    found, column = jit(last)(jnp.asarray(shares))
-    np.testing.assert_array_equal(found, shares.max(axis=1) >= 0)
+def test_last_crossing_agrees_with_argmax():
+    fractions = np.random.default_rng(0).uniform(size=(200, 300)).astype(np.float32)
+    fractions[np.random.default_rng(1).uniform(size=fractions.shape) < 0.98] = -1.0
+    fractions[0], fractions[1] = -1.0, 0.0
+    fractions[2], fractions[2, 299], fractions[3, 0] = -1.0, 1.0, 1.0
+    found, column = jit(last_crossing)(jnp.asarray(fractions))
+    np.testing.assert_array_equal(found, fractions.max(axis=1) >= 0)
     assert not found[0]
     assert found[1]
     assert (column[2], column[3]) == (299, 0)
     rows = np.asarray(found)
-    np.testing.assert_allclose(shares[rows, column[rows]], shares[rows].max(axis=1), atol=2.0**-13)
+    np.testing.assert_allclose(fractions[rows, column[rows]], fractions[rows].max(axis=1), atol=2.0**-13)
 
 
-def test_squares_are_those_of_all_points_or_of_some():
+def test_squared_distances_to_rows_by_hand():
     points, state = jnp.array([[0.0, 0.0, 1.0], [3.0, 4.0, 1.0], [1.0, 1.0, 3.0]]), jnp.array([0.0, 0.0, 1.0])
-    assert squares(points, state).tolist() == [0.0, 25.0, 6.0]
-    assert squares(points, state, jnp.array([2, 2, 1])).tolist() == [6.0, 6.0, 25.0]
-
-
-def test_shortest_by_hand():
-    none = np.inf
-    roads = jnp.array([[none, 1.0, 5.0, none], [1.0, none, 1.0, none], [5.0, 1.0, none, none], [none] * 4])
-    expected = np.array([[0, 1, 2, none], [1, 0, 1, none], [2, 1, 0, none], [none, none, none, 0]])
-    assert np.array_equal(np.asarray(shortest(roads)), expected)
-
-
-def test_spread_out_takes_the_farthest_and_leaves_out_what_is_unfit():
-    points = jnp.array([[0.0], [0.25], [1.0], [2.0], [9.0]])
-    chosen, gaps = spread_out(points, jnp.array([True, True, True, True, False]), 4)
-    assert chosen.tolist() == [0, 3, 2, 1]
-    assert gaps.tolist()[1:] == [2.0, 1.0, 0.25]
+    assert squared_distances_to_rows(state, points, jnp.array([0, 1, 2])).tolist() == [0.0, 25.0, 6.0]
+    assert squared_distances_to_rows(state, points, jnp.array([2, 2, 1])).tolist() == [6.0, 6.0, 25.0]
 
 
 @pytest.mark.slow
-def test_three_dimensions_have_no_way_through_a_wall(build):
-    """A box in two halves; the wall x = 0 ends at y = 0."""
+def test_no_path_leads_through_a_wall_in_three_dimensions(build):
+    """A box with a wall at x = 0 between its halves. The wall covers y < 0 only."""
 
     def step(state, move):
         reached = jnp.clip(state + move, -2.0, 2.0)
@@ -208,22 +185,23 @@ def test_three_dimensions_have_no_way_through_a_wall(build):
 
     paths = jax.vmap(one)(jax.random.split(jax.random.key(0), 1000))
     experience = Experience(paths, jnp.zeros((1000, 50, 3)), jnp.full(1000, 50))
-    walking = build(jax.random.key(0), experience, WalkingConfig(landmarks=768, episodes=1000, spacing=1.0))
-    known = np.asarray(walking.known)
-    places = np.asarray(walking.landmarks * walking.unit)[known]
-    walks = np.asarray(walking.walks)[np.ix_(known, known)] * float(np.exp(np.mean(np.log(walking.unit))))
+    distance = build(jax.random.key(0), experience, WalkingConfig(landmarks=768, episodes=1000, spacing=1.0))
+    connected = np.asarray(distance.connected)
+    places = np.asarray(distance.landmarks * distance.unit)[connected]
+    unit = float(np.exp(np.mean(np.log(distance.unit))))
+    lengths = np.asarray(distance.path_lengths)[np.ix_(connected, connected)] * unit
     low_left, low_right = (places[:, 0] < -0.3) & (places[:, 1] < -1), (places[:, 0] > 0.3) & (places[:, 1] < -1)
     assert low_left.sum() > 2
     assert low_right.sum() > 2
-    assert walks[np.ix_(low_left, low_right)].min() > 2.0
+    assert lengths[np.ix_(low_left, low_right)].min() > 2.0
 
 
 @pytest.mark.slow
-def test_seeds_can_be_vmapped():
+def test_walking_distance_under_vmap_equals_each_seed_alone():
     experience = experience_in(layouts.load("corridor_left"), episodes=100)
     two = jax.tree.map(lambda x: jnp.stack([x, x]), experience)
     config = WalkingConfig(landmarks=64, episodes=100, neighbours=16)
     keys = jax.random.split(jax.random.key(0), 2)
     both = jit(jax.vmap(lambda key, e: walking_distance(key, e, config)))(keys, two)
     alone = jit(lambda key, e: walking_distance(key, e, config))(keys[1], experience)
-    assert np.allclose(np.asarray(both.walks[1]), np.asarray(alone.walks), atol=1e-4)
+    assert np.allclose(np.asarray(both.path_lengths[1]), np.asarray(alone.path_lengths), atol=1e-4)
