@@ -1,7 +1,9 @@
-"""Stage 2: discover skills in the states explored. Every entry builds a program from `States` to a `SkillModel`."""
+"""Stage 2: skills from explored states. One file per method; ``build(states, config)`` returns a `Program`."""
 
 from edl.discover.gaussian_vae import GaussianVAEConfig, gaussian_vae
 from edl.discover.kmeans import KMeansConfig, kmeans
+from edl.discover.report import off_support, skill_report
+from edl.discover.samples import check_states
 from edl.discover.vqvae import VQVAEConfig, vqvae
 from edl.program import Method
 
@@ -10,3 +12,5 @@ METHODS: dict[str, Method] = {
     "kmeans": Method(KMeansConfig, kmeans),
     "gaussian_vae": Method(GaussianVAEConfig, gaussian_vae),
 }
+
+__all__ = ["METHODS", "check_states", "off_support", "skill_report"]

@@ -1,4 +1,4 @@
-"""Stage 1: samples of p(s). One explorer, one file; each is ``build(env, config) -> Program`` that ends in `States`."""
+"""Stage 1: samples of p(s). One file per explorer; ``build(env, config)`` returns a `Program` that ends in `States`."""
 
 from edl.explore.drift import DriftConfig, drift
 from edl.explore.frontier import FrontierConfig, frontier

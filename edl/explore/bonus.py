@@ -1,15 +1,16 @@
-"""Exploration by bonus: PPO maximises a reward for novelty, and everything it sees on the way is p(s).
+"""Exploration by bonus: PPO maximises a reward for novelty, and p(s) is all that it visits while it learns.
 
-A bonus is an `Objective` without skills. `recorded` makes it remember every episode it is shown, `pursue` makes an
-explorer of it. RND, particle entropy and MaxEnt differ in nothing but the objective.
+A bonus is an `Objective` without skills. `record_experience` adds a record of every episode to it, and
+`explore_with_bonus` turns it into an explorer. RND, particle entropy and MaxEnt differ only in their objective.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
-from edl.artifacts import Experience, States, blank_experience
+from edl.artifacts import Experience, States, empty_experience
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.explore.collect import draw_states, record
@@ -19,8 +20,8 @@ from edl.rl.ppo import PPOConfig, PPOState, ppo
 from edl.types import Key, Metrics
 
 
-class Recorded(NamedTuple):
-    """What a bonus has learned, and all the episodes it was shown. ``key`` is kept for drawing p(s) in the end."""
+class RecordingState(NamedTuple):
+    """The state of a bonus (``learned``) and all episodes so far. ``key`` is for drawing p(s) at the end."""
 
     key: Key
     experience: Experience
@@ -29,36 +30,50 @@ class Recorded(NamedTuple):
 
 
 def no_skill(key: Key, learned: Any) -> Skill:
-    """A policy that explores has no skills to tell apart."""
+    """The empty skill: an exploring policy has no skills to distinguish."""
     return Skill(code=jnp.zeros(0), index=jnp.int32(0))
 
 
-def recorded(env: Env, bonus: Objective, room: int) -> Objective:
-    """The same objective, which also writes up to ``room`` episodes down."""
+def record_experience(env: Env, bonus: Objective, capacity: int) -> Objective:
+    """The same objective, which also records up to ``capacity`` episodes in its state."""
 
-    def init(key: Key) -> Recorded:
-        return Recorded(key, blank_experience(env, room), jnp.int32(0), bonus.init(key))
+    def init(key: Key) -> RecordingState:
+        return RecordingState(key, empty_experience(env, capacity), jnp.int32(0), bonus.init(key))
 
-    def sample(key: Key, state: Recorded) -> Skill:
-        return bonus.sample(key, state.learned)
+    def before_rewards(state: RecordingState, episodes: Episode) -> RecordingState:
+        return state._replace(learned=bonus.before_rewards(state.learned, episodes))
 
-    def reward(state: Recorded, episode: Episode) -> Float[Array, " t"]:
-        return bonus.reward(state.learned, episode)
-
-    def update(key: Key, state: Recorded, episodes: Episode) -> tuple[Recorded, Metrics]:
+    def update(key: Key, state: RecordingState, episodes: Episode) -> tuple[RecordingState, Metrics]:
         learned, metrics = bonus.update(key, state.learned, episodes)
         experience = record(state.experience, episodes, state.episodes)
-        return Recorded(state.key, experience, state.episodes + episodes.valid.shape[0], learned), metrics
+        return RecordingState(state.key, experience, state.episodes + episodes.valid.shape[0], learned), metrics
 
-    return Objective(init=init, sample=sample, reward=reward, update=update)
+    changes: dict[str, Any] = {"init": init, "update": update, "before_rewards": before_rewards}
+    for name in ("sample", "reward", "privileged", "weight", "relabel"):
+        changes[name] = of_learned(getattr(bonus, name))
+    if bonus.linear is not None:
+        changes["linear"] = bonus.linear._replace(cumulants=of_learned(bonus.linear.cumulants))
+    # A learner recognises an optional field that is not in use by its default value.
+    defaults = Objective._field_defaults
+    in_use = (name for name in changes if name not in defaults or getattr(bonus, name) != defaults[name])
+    return bonus._replace(**{name: changes[name] for name in in_use})
 
 
-def pursue(env: Env, bonus: Objective, config: Any) -> Program[PPOState, States]:
-    """Train a policy on the bonus. p(s) is all that it visited while it learned, every visit counting the same.
+def of_learned(function: Callable) -> Callable:
+    """The same function, called with a `RecordingState` in place of the state of the bonus."""
 
-    ``config`` is the explorer's own; the fields that are read here, all explorers by bonus have.
+    def unwrapped(*args: Any) -> Any:
+        return function(*(arg.learned if isinstance(arg, RecordingState) else arg for arg in args))
+
+    return unwrapped
+
+
+def explore_with_bonus(env: Env, bonus: Objective, config: Any) -> Program[PPOState, States]:
+    """Train a policy on the bonus. p(s) is everything that it visits during training, with equal weight per visit.
+
+    ``config`` is the explorer's. Every explorer by bonus has the fields that are read here.
     """
-    objective = recorded(env, bonus, config.iterations * config.rollouts)
+    objective = record_experience(env, bonus, config.iterations * config.rollouts)
     learner = PPOConfig(
         iterations=config.iterations,
         rollouts=config.rollouts,
@@ -70,14 +85,14 @@ def pursue(env: Env, bonus: Objective, config: Any) -> Program[PPOState, States]
     program = ppo(env, objective, learner, codes=jnp.zeros((1, 0)))
 
     def finish(state: PPOState) -> States:
-        seen: Recorded = state.objective
-        weights = jnp.ones(seen.experience.paths.shape[0] * seen.experience.paths.shape[1])
-        return draw_states(seen.key, seen.experience, weights, config.num_samples, config.region)
+        recorded: RecordingState = state.objective
+        weights = jnp.ones(recorded.experience.paths.shape[0] * recorded.experience.paths.shape[1])
+        return draw_states(recorded.key, recorded.experience, weights, config.num_samples, config.region)
 
     return Program(program.init, program.step, finish, program.iterations, program.env_steps)
 
 
-def flat_reached(episodes: Episode) -> tuple[Float[Array, "n s"], Array]:
-    """Every state that a step led to, and whether the step counted."""
+def reached_states(episodes: Episode) -> tuple[Float[Array, "n s"], Bool[Array, " n"]]:
+    """The state after every step, and whether the step is valid."""
     reached = episodes.features[:, 1:]
     return reached.reshape(-1, reached.shape[-1]), episodes.valid.reshape(-1)

@@ -1,4 +1,4 @@
-"""What explorers that act have in common: a record of every episode, and samples of p(s) drawn from it."""
+"""Shared by the explorers that act: recording episodes, and drawing samples of p(s) from the record."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from edl.types import Key
 
 
 def record(experience: Experience, episodes: Episode, at: Int[Array, ""]) -> Experience:
-    """Write a batch of episodes behind the ``at`` that are there."""
+    """Write a batch of episodes into the rows that start at ``at``."""
 
     def put(old: Array, new: Array) -> Array:
         return jax.lax.dynamic_update_slice_in_dim(old, new.astype(old.dtype), at, axis=0)
@@ -23,8 +23,8 @@ def record(experience: Experience, episodes: Episode, at: Int[Array, ""]) -> Exp
     )
 
 
-def visited(experience: Experience) -> tuple[Float[Array, "n s"], Float[Array, " n"]]:
-    """Every state of every episode in a row, and 1 for those that were really visited, 0 for padding."""
+def visited_states(experience: Experience) -> tuple[Float[Array, "n s"], Float[Array, " n"]]:
+    """The states of all episodes in one array, and 1 for each state that was visited or 0 for padding."""
     episodes, states, size = experience.paths.shape
     real = (jnp.arange(states) <= experience.lengths[:, None]) & (experience.lengths[:, None] > 0)
     return experience.paths.reshape(episodes * states, size), real.reshape(-1).astype(jnp.float32)
@@ -37,15 +37,15 @@ def draw_states(
     num_samples: int,
     region: Predicate | None = None,
 ) -> States:
-    """Samples of p(s): visited states, drawn in proportion to ``weights`` within the region (systematic resampling)."""
-    states, real = visited(experience)
+    """Draw samples of p(s): visited states in the region, in proportion to ``weights`` (systematic resampling)."""
+    states, real = visited_states(experience)
     weights = weights * real
     if region is not None:
         weights = weights * jax.vmap(region)(states)
     order_key, tick_key = jax.random.split(key)
     order = jax.random.permutation(order_key, states.shape[0])
     weights = weights[order]
-    # A parallel sum rounds up and down as it goes: what has no weight must not get a share of that.
+    # A parallel cumulative sum is not monotone after rounding: cummax keeps rows without weight from being drawn.
     edges = jax.lax.cummax(jnp.where(weights > 0, jnp.cumsum(weights), -jnp.inf))
     ticks = (jnp.arange(num_samples) + jax.random.uniform(tick_key)) / num_samples * edges[-1]
     chosen = order[jnp.searchsorted(edges, ticks)]

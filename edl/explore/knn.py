@@ -1,14 +1,14 @@
-"""Particle entropy (APT: Liu and Abbeel, 2021; RE3: Seo et al., 2021): novel is what is far from its neighbours.
+"""Particle entropy (APT: Liu and Abbeel, 2021; RE3: Seo et al., 2021): a state is novel if its neighbours are far away.
 
-The entropy of where the agent has been, estimated from distances between particles, is maximised by
+The entropy of the visited states is estimated from the distances between particles. The reward that maximises it is
 
     r(s') = log(c + 1/k sum_{s_j in kNN(s')} ||s' - s_j||),
 
-the s_j being a uniform sample of all states visited so far.
+where the s_j are a uniform sample of all states visited so far.
 
 Departs from the papers: distances are between whitened states, not between learned (APT) or random (RE3) embeddings of
-images, because our states are low-dimensional features already; and neighbours come from a reservoir of fixed size
-instead of the whole replay buffer, so that the cost of a step does not grow.
+images, because our states are already low-dimensional features; and neighbours come from a reservoir of fixed size
+instead of the whole replay buffer, so that the cost of a step stays constant.
 """
 
 from typing import NamedTuple
@@ -21,9 +21,9 @@ from edl.artifacts import States
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode
-from edl.explore.bonus import flat_reached, no_skill, pursue
+from edl.explore.bonus import explore_with_bonus, no_skill, reached_states
 from edl.explore.region import Predicate
-from edl.nets.density import squared_distances
+from edl.nets.linalg import squared_distances
 from edl.nets.normalise import RunningMoments, running_moments
 from edl.objective import Objective, per_visit
 from edl.program import Program
@@ -33,24 +33,32 @@ from edl.types import Key, Metrics, Scalar
 
 @config
 class KNNConfig:
-    """100,000 steps in a world of 50."""
+    """Settings of kNN exploration: 100,000 steps by default in an env with 50 steps per episode."""
 
     iterations: int = 100
+    """Number of iterations."""
     rollouts: int = 20
+    """Episodes per iteration."""
     particles: int = 2048
-    """Visited states that are remembered, a uniform sample of all."""
+    """Number of visited states that are kept, a uniform sample of all."""
     neighbours: int = 12
+    """Number of nearest particles in the reward (k)."""
     constant: float = 1.0
-    """c, for which APT takes 1."""
+    """Constant c inside the logarithm of the reward; 1 in APT."""
     learning_rate: float = 1e-3
+    """Learning rate of PPO."""
     gamma: float = 0.99
+    """Discount factor of PPO."""
     entropy_weight: float = 0.01
+    """Weight of the policy's entropy in the loss of PPO."""
     num_samples: int = 8192
+    """Number of samples of p(s)."""
     region: Predicate | None = None
+    """Restricts p(s) to the states inside it."""
 
 
 class Particles(NamedTuple):
-    """A uniform sample of the ``seen`` states so far; before there are as many, the rest of the rows is padding."""
+    """A uniform sample of the ``seen`` states so far. Until there are enough states, the last rows are padding."""
 
     states: Float[Array, "p s"]
     seen: Int[Array, ""]
@@ -58,8 +66,8 @@ class Particles(NamedTuple):
 
 
 def knn(env: Env, config: KNNConfig) -> Program[PPOState, States]:
-    """Explore what is far from everything visited."""
-    return pursue(env, knn_bonus(env.feature_size, config), config)
+    """Explore states that are far from all visited states."""
+    return explore_with_bonus(env, knn_bonus(env.feature_size, config), config)
 
 
 def knn_bonus(size: int, config: KNNConfig) -> Objective:
@@ -70,36 +78,36 @@ def knn_bonus(size: int, config: KNNConfig) -> Objective:
 
     def reward(particles: Particles, reached: Float[Array, " s"], skill: object) -> Scalar:
         distance = mean_distance(particles, reached, config.neighbours)
-        # Nothing is novel before there are neighbours: in the first iteration.
+        # In the first iteration there are no neighbours yet, and no state is novel.
         return jnp.where(jnp.isfinite(distance), jnp.log(config.constant + distance), 0.0)
 
     def update(key: Key, particles: Particles, episodes: Episode) -> tuple[Particles, Metrics]:
-        reached, valid = flat_reached(episodes)
-        states, seen = admit(key, particles.states, particles.seen, reached, valid)
+        reached, valid = reached_states(episodes)
+        states, seen = update_reservoir(key, particles.states, particles.seen, reached, valid)
         return Particles(states, seen, particles.moments.update(reached, valid)), {}
 
     return Objective(init=init, sample=no_skill, reward=per_visit(reward), update=update)
 
 
 def mean_distance(particles: Particles, state: Float[Array, " s"], neighbours: int) -> Scalar:
-    """Mean distance to the nearest particles, in standard deviations; infinite if there are too few of them."""
+    """Mean distance to the nearest particles, in standard deviations; infinite if there are too few particles."""
     scale = particles.moments.normaliser().scale
     real = jnp.arange(particles.states.shape[0]) < particles.seen
     squares = jnp.where(real, squared_distances(state / scale, particles.states / scale), jnp.inf)
-    nearest, _ = jax.lax.top_k(-squares, neighbours)
-    return jnp.mean(jnp.sqrt(-nearest))
+    negated, _ = jax.lax.top_k(-squares, neighbours)
+    return jnp.mean(jnp.sqrt(-negated))
 
 
-def admit(
+def update_reservoir(
     key: Key,
     reservoir: Float[Array, "p s"],
     seen: Int[Array, ""],
     states: Float[Array, "n s"],
     valid: Bool[Array, " n"],
 ) -> tuple[Float[Array, "p s"], Int[Array, ""]]:
-    """Reservoir sampling (Vitter, 1985, algorithm R), a batch at a time: the i-th state ever takes row j ~ U{0..i}."""
+    """Reservoir sampling (Vitter, 1985, algorithm R) in batches: the i-th state of all goes to row j ~ U{0..i}."""
     size = reservoir.shape[0]
-    number = seen + jnp.cumsum(valid) - 1
-    drawn = jnp.floor(jax.random.uniform(key, number.shape) * (number + 1)).astype(jnp.int32)
-    row = jnp.where(number < size, number, drawn)
+    index = seen + jnp.cumsum(valid) - 1
+    random_row = jnp.floor(jax.random.uniform(key, index.shape) * (index + 1)).astype(jnp.int32)
+    row = jnp.where(index < size, index, random_row)
     return reservoir.at[jnp.where(valid, row, size)].set(states, mode="drop"), seen + jnp.sum(valid)

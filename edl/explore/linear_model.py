@@ -1,6 +1,7 @@
-"""A linear model of the world, ds = A s + B a + c, forward and inverse: enough to walk one leg of a way.
+"""A linear model of the env, ds = A s + B a + c, forward and inverse: accurate enough to follow one edge of a graph.
 
-It is fitted to the moves that it explains best: a move that ended at a wall says nothing about how actions act.
+It is fitted to the moves that it explains best, because a move that ended at a wall says nothing about the effect of
+actions.
 """
 
 import equinox as eqx
@@ -10,45 +11,46 @@ from jaxtyping import Array, Bool, Float
 
 from edl.envs.base import Box, Env
 from edl.envs.rollout import Episode
-from edl.nets.exact import exact
+from edl.nets.linalg import exact_matmul
 from edl.types import Scalar
 
 REFITS = 16
-EXACT = 1e-3
-"""Share of a typical move below which an error is none: of moves that are explained, none is dropped."""
+"""Number of refits after dropping the moves with the largest errors."""
+TOLERANCE = 1e-3
+"""Errors below this fraction of a typical move count as zero, so that no explained move is dropped."""
 
 
 class LinearModel(eqx.Module):
-    """Rows of ``weights`` belong to s, to a (one-hot if actions are discrete) and to 1."""
+    """The rows of ``weights`` are the coefficients of s, of a (one-hot if actions are discrete), and the constant."""
 
     weights: Float[Array, "p s"]
 
     def forward(self, state: Float[Array, " s"], action: Float[Array, " a"]) -> Float[Array, " s"]:
-        """Where ``action`` leads from ``state`` if nothing is in the way."""
-        return state + exact(jnp.concatenate([state, action, jnp.ones(1)]), self.weights)
+        """The state that ``action`` leads to from ``state`` if nothing blocks the move."""
+        return state + exact_matmul(jnp.concatenate([state, action, jnp.ones(1)]), self.weights)
 
     def inverse(self, state: Float[Array, " s"], target: Float[Array, " s"], space: Box) -> Float[Array, " a"]:
-        """The action that comes nearest to leading there: ridge regression, clipped to the box."""
+        """The action that leads closest to ``target``: ridge regression, clipped to the box."""
         size = state.shape[0]
         effect = self.weights[size:-1]
-        wanted = target - self.forward(state, jnp.zeros(effect.shape[0]))
-        gram = exact(effect, effect.T)
+        move = target - self.forward(state, jnp.zeros(effect.shape[0]))
+        gram = exact_matmul(effect, effect.T)
         ridge = 1e-4 * jnp.trace(gram) / gram.shape[0] + 1e-8
-        action = jnp.linalg.solve(gram + ridge * jnp.eye(gram.shape[0]), exact(effect, wanted))
+        action = jnp.linalg.solve(gram + ridge * jnp.eye(gram.shape[0]), exact_matmul(effect, move))
         return jnp.clip(action, space.low, space.high)
 
 
 def as_vector(action: Array, env: Env) -> Float[Array, " a"]:
-    """An action as the model sees it."""
+    """An action as the input vector of the model."""
     space = env.action_space
     return action if isinstance(space, Box) else jax.nn.one_hot(action, space.n)
 
 
 def fit_linear_model(env: Env, episodes: Episode) -> LinearModel:
-    """Least trimmed squares, dimension by dimension, among the moves that went far in that dimension.
+    """Fit by least trimmed squares, for each dimension, to the moves that are long in that dimension.
 
-    Where walls are close most moves are cut short, and the majority would say that actions have no effect. The moves
-    that went farther than most were not cut short.
+    Close to walls most moves are cut short, and a fit to the majority would find that actions have no effect. The moves
+    that are longer than the median were not cut short.
     """
     states = episodes.features[:, :-1].reshape(-1, env.feature_size)
     moves = (episodes.features[:, 1:] - episodes.features[:, :-1]).reshape(-1, env.feature_size)
@@ -57,14 +59,14 @@ def fit_linear_model(env: Env, episodes: Episode) -> LinearModel:
     valid = episodes.valid.reshape(-1)
 
     def fit(moves: Float[Array, " n"]) -> Float[Array, " p"]:
-        slack = EXACT * jnp.sqrt(jnp.mean(moves**2, where=valid))
+        slack = TOLERANCE * jnp.sqrt(jnp.mean(moves**2, where=valid))
         far = valid & (jnp.abs(moves) >= jnp.maximum(median(jnp.abs(moves), valid), slack))
 
         def refit(weights, _):
             weighted = inputs * weights[:, None]
-            gram = exact(weighted.T, inputs) + 1e-4 * jnp.eye(inputs.shape[1])
-            model = jnp.linalg.solve(gram, exact(weighted.T, moves))
-            errors = jnp.abs(moves - exact(inputs, model))
+            gram = exact_matmul(weighted.T, inputs) + 1e-4 * jnp.eye(inputs.shape[1])
+            model = jnp.linalg.solve(gram, exact_matmul(weighted.T, moves))
+            errors = jnp.abs(moves - exact_matmul(inputs, model))
             return (far & (errors <= jnp.maximum(median(errors, far), slack))).astype(jnp.float32), model
 
         _, models = jax.lax.scan(refit, far.astype(jnp.float32), length=REFITS)
@@ -74,6 +76,6 @@ def fit_linear_model(env: Env, episodes: Episode) -> LinearModel:
 
 
 def median(x: Float[Array, " n"], among: Bool[Array, " n"]) -> Scalar:
-    """The median of the entries in ``among``."""
+    """The median of the entries selected by ``among``."""
     ordered = jnp.sort(jnp.where(among, x, jnp.inf))
     return ordered[jnp.sum(among) // 2]

@@ -1,15 +1,16 @@
 """Maximum-entropy exploration (Hazan et al., 2019, Algorithm 1): Frank-Wolfe on the entropy of a mixture of policies.
 
-The entropy H(d) of the states of a mixture is concave in d, and its gradient is a reward. Each round trains a fresh
-policy on the frozen reward of the mixture so far, smoothed by sigma,
+The entropy H(d) of the state distribution d of a mixture is concave in d, and its gradient is a reward. Each round
+trains a new policy on the frozen reward of the mixture so far, smoothed by sigma,
 
     r(s) = (grad H)(d_mix)(s) = -log(d_mix(s) + sigma),
 
-and adds it to the mixture, whose members all weigh the same. The first member is the untrained policy. A constant is
-free, since d sums to one, and so is the scale: here the mixture is paid 0 on average, and a state never seen 1.
+and adds it to the mixture. All members have the same weight, and the first is the untrained policy. A constant offset
+does not matter, since d sums to one, and neither does the scale: here the mixture's mean reward is 0, and the reward of
+a state that was never visited is 1.
 
-Departs from the paper: d of a member is estimated from the last episodes of its training, instead of from episodes
-played for the purpose, so that no step goes uncounted. p(s) is drawn from the same episodes, i.e. from d_mix.
+Departs from the paper: d of a member is estimated from the last episodes of its training instead of from additional
+episodes, because then all env steps are counted. p(s) is drawn from the same episodes, i.e. from d_mix.
 """
 
 import dataclasses
@@ -23,7 +24,7 @@ from edl.artifacts import States
 from edl.config import check, config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode
-from edl.explore.bonus import Recorded, flat_reached, no_skill, pursue
+from edl.explore.bonus import RecordingState, explore_with_bonus, no_skill, reached_states
 from edl.explore.collect import draw_states
 from edl.explore.region import Predicate
 from edl.nets.density import DENSITIES, Density
@@ -36,35 +37,43 @@ from edl.types import Key, Metrics, Scalar
 
 @config
 class MaxEntConfig:
-    """100,000 steps in a world of 50; the paper would train each policy longer."""
+    """Settings of MaxEnt: 100,000 steps by default in an env with 50 steps per episode. The paper trains longer."""
 
     iterations: int = 100
+    """Number of iterations."""
     rollouts: int = 20
+    """Episodes per iteration."""
     rounds: int = 5
-    """Policies in the mixture, besides the untrained one; each is trained for ``iterations / rounds``."""
+    """Number of trained policies in the mixture. Each is trained for ``iterations / rounds`` iterations."""
     particles: int = 400
-    """States by which each member is remembered."""
+    """Number of states that represent each member of the mixture."""
     density: Literal["kde", "knn", "histogram"] = "kde"
+    """Density model of the mixture's states."""
     sigma: float = 1e-3
-    """Added to the density of whitened states; a uniform one is about 0.3 to the power of their dimensions."""
+    """Constant added to the density of whitened states. (A uniform density is about 0.3^s in s dimensions.)"""
     learning_rate: float = 1e-3
+    """Learning rate of PPO."""
     gamma: float = 0.99
+    """Discount factor of PPO."""
     entropy_weight: float = 0.01
+    """Weight of the policy's entropy in the loss of PPO."""
     num_samples: int = 8192
+    """Number of samples of p(s)."""
     region: Predicate | None = None
+    """Restricts p(s) to the states inside it."""
 
 
 class Novelty(NamedTuple):
-    """The frozen reward: a density of the mixture's states, in units of their spread, and what the mixture is paid."""
+    """The frozen reward: the density of the mixture's states in units of their spread, and its mean over them."""
 
     normaliser: Normaliser
     density: Density
     log_sigma: Scalar
-    usual: Scalar
+    mean: Scalar
 
     def __call__(self, state: Float[Array, " s"]) -> Scalar:
-        """-log(d_mix(s) + sigma), shifted and scaled: the usual is 0, the most that there can be is 1."""
-        return (self.raw(state) - self.usual) / jnp.maximum(-self.log_sigma - self.usual, 1.0)
+        """-log(d_mix(s) + sigma), shifted and scaled: its mean over the mixture is 0 and its maximum is 1."""
+        return (self.raw(state) - self.mean) / jnp.maximum(-self.log_sigma - self.mean, 1.0)
 
     def raw(self, state: Float[Array, " s"]) -> Scalar:
         """-log(d_mix(s) + sigma)."""
@@ -72,7 +81,7 @@ class Novelty(NamedTuple):
 
 
 class Mixture(NamedTuple):
-    """Samples of the states that its members visited, member by member, and the reward they amount to."""
+    """Samples of the states that each member visited, and the reward computed from them."""
 
     states: Float[Array, "m p s"]
     weights: Float[Array, "m p"]
@@ -82,66 +91,66 @@ class Mixture(NamedTuple):
 
 
 def maxent(env: Env, config: MaxEntConfig) -> Program[PPOState, States]:
-    """Explore with a mixture of policies, each trained to go where those before it were not."""
+    """Explore with a mixture of policies, each trained to visit states that the earlier ones did not visit."""
     check(
         config.rounds <= config.iterations,
-        f"rounds={config.rounds} in iterations={config.iterations}",
-        "each round takes at least one iteration",
-        "Ask for fewer rounds.",
+        f"rounds must be at most iterations={config.iterations} (got {config.rounds}). "
+        "Use fewer rounds or more iterations.",
     )
-    program = pursue(env, maxent_bonus(env, config), config)
+    program = explore_with_bonus(env, maxent_bonus(env, config), config)
 
     def step(state: PPOState, key: Key) -> tuple[PPOState, Metrics]:
-        step_key, fresh_key = jax.random.split(key)
-        over = joins(state.objective.learned.iteration, config)
+        step_key, agent_key = jax.random.split(key)
+        round_ends = joins_mixture(state.objective.learned.iteration, config)
         state, metrics = program.step(state, step_key)
-        fresh = program.init(fresh_key).agent
-        return state._replace(agent=jax.tree.map(lambda a, b: jnp.where(over, a, b), fresh, state.agent)), metrics
+        new_agent = program.init(agent_key).agent
+        agent = jax.tree.map(lambda new, old: jnp.where(round_ends, new, old), new_agent, state.agent)
+        return state._replace(agent=agent), metrics
 
     def finish(state: PPOState) -> States:
-        seen: Recorded = state.objective
-        chosen = jax.vmap(lambda i: joins(i, config))(jnp.arange(config.iterations))
+        recorded: RecordingState = state.objective
+        chosen = jax.vmap(lambda i: joins_mixture(i, config))(jnp.arange(config.iterations))
         weights = jnp.repeat(chosen.astype(jnp.float32), config.rollouts * (env.horizon + 1))
-        return draw_states(seen.key, seen.experience, weights, config.num_samples, config.region)
+        return draw_states(recorded.key, recorded.experience, weights, config.num_samples, config.region)
 
     return dataclasses.replace(program, step=step, finish=finish)
 
 
-def joins(iteration: Int[Array, ""], config: MaxEntConfig) -> Array:
-    """Whether the policy of this iteration is a member: the first of all, and the last of each round."""
+def joins_mixture(iteration: Int[Array, ""], config: MaxEntConfig) -> Array:
+    """Whether the policy of this iteration joins the mixture: the very first policy, and the last of each round."""
     length = config.iterations // config.rounds
     return (iteration == 0) | ((iteration + 1) % length == 0)
 
 
 def maxent_bonus(env: Env, config: MaxEntConfig) -> Objective:
-    """-log(d_mix + sigma), which changes only when a policy joins the mixture."""
+    """The reward -log(d_mix + sigma). It changes only when a policy joins the mixture."""
     shape = (1 + config.iterations // (config.iterations // config.rounds), config.particles)
 
     def init(key: Key) -> Mixture:
-        states, none = jnp.zeros((*shape, env.feature_size)), jnp.int32(0)
-        return Mixture(states, jnp.zeros(shape), none, none, novelty(key, states, jnp.ones(shape), config))
+        states, zero = jnp.zeros((*shape, env.feature_size)), jnp.int32(0)
+        return Mixture(states, jnp.zeros(shape), zero, zero, fit_novelty(key, states, jnp.ones(shape), config))
 
     def reward(mixture: Mixture, state: Float[Array, " s"], skill: object) -> Scalar:
-        # Before anything is in the mixture all states are equally new.
+        # While the mixture is empty, all states are equally novel.
         return jnp.where(mixture.members > 0, mixture.novelty(state), 0.0)
 
     def update(key: Key, mixture: Mixture, episodes: Episode) -> tuple[Mixture, Metrics]:
         draw_key, fit_key = jax.random.split(key)
-        reached, valid = flat_reached(episodes)
+        reached, valid = reached_states(episodes)
         rows = jax.random.choice(draw_key, valid.shape[0], (config.particles,), p=valid / jnp.sum(valid))
         states = mixture.states.at[mixture.members].set(reached[rows])
         weights = mixture.weights.at[mixture.members].set(1.0)
-        reward = novelty(fit_key, states, weights, config)
-        new = Mixture(states, weights, mixture.members + 1, mixture.iteration, reward)
-        joined = joins(mixture.iteration, config)
+        novelty = fit_novelty(fit_key, states, weights, config)
+        new = Mixture(states, weights, mixture.members + 1, mixture.iteration, novelty)
+        joined = joins_mixture(mixture.iteration, config)
         mixture = jax.tree.map(lambda a, b: jnp.where(joined, a, b), new, mixture)
         return mixture._replace(iteration=mixture.iteration + 1), {"members": mixture.members.astype(jnp.float32)}
 
     return Objective(init=init, sample=no_skill, reward=per_visit(reward), update=update)
 
 
-def novelty(key: Key, states: Float[Array, "m p s"], weights: Float[Array, "m p"], config: MaxEntConfig) -> Novelty:
-    """Fit the density of the mixture."""
+def fit_novelty(key: Key, states: Float[Array, "m p s"], weights: Float[Array, "m p"], config: MaxEntConfig) -> Novelty:
+    """Fit the density of the mixture's states, and compute its mean reward."""
     states, weights = states.reshape(-1, states.shape[-1]), weights.reshape(-1)
     shares = weights / jnp.sum(weights)
     mean = shares @ states
@@ -149,4 +158,4 @@ def novelty(key: Key, states: Float[Array, "m p s"], weights: Float[Array, "m p"
     normaliser = Normaliser(mean, jnp.where(scale > 1e-6, scale, 1.0))
     density = DENSITIES[config.density](key, jax.vmap(normaliser)(states), weights)
     unshifted = Novelty(normaliser, density, jnp.log(jnp.maximum(config.sigma, 1e-30)), jnp.float32(0.0))
-    return unshifted._replace(usual=shares @ jax.vmap(unshifted.raw)(states))
+    return unshifted._replace(mean=shares @ jax.vmap(unshifted.raw)(states))

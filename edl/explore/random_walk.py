@@ -1,7 +1,7 @@
-"""Random actions that persist: the baseline every explorer has to beat, and many published ones do not.
+"""Random actions that persist: the baseline for every explorer. Many published explorers do not beat it.
 
-With probability ``persistence`` an action is repeated, otherwise it is drawn anew, uniformly. Persistence 0 is the
-usual random policy.
+With probability ``persistence`` the last action is repeated; otherwise a new one is drawn uniformly. Persistence 0 is
+the usual random policy.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
-from edl.artifacts import Experience, States, blank_experience
+from edl.artifacts import Experience, States, empty_experience
 from edl.config import config
 from edl.envs.base import Box, Discrete, Env
 from edl.envs.rollout import Episode, Skill, rollout_with_memory
@@ -22,17 +22,22 @@ from edl.types import Key, Metrics
 
 @config
 class RandomWalkConfig:
-    """100,000 steps in a world of 50."""
+    """Settings of the random walk: 100,000 steps by default in an env with 50 steps per episode."""
 
     iterations: int = 50
+    """Number of iterations."""
     rollouts: int = 40
+    """Episodes per iteration."""
     persistence: float = 0.8
+    """Probability that an action is repeated."""
     num_samples: int = 8192
+    """Number of samples of p(s)."""
     region: Predicate | None = None
+    """Restricts p(s) to the states inside it."""
 
 
 class RandomWalkState(NamedTuple):
-    """Everything seen so far."""
+    """All episodes so far. ``key`` is for drawing p(s) at the end."""
 
     key: Key
     experience: Experience
@@ -40,14 +45,14 @@ class RandomWalkState(NamedTuple):
 
 
 def random_walk(env: Env, config: RandomWalkConfig) -> Program[RandomWalkState, States]:
-    """Play at random; p(s) is where that leads, every visit counting the same."""
+    """Act at random; p(s) is the distribution of the visited states, with equal weight per visit."""
 
     def init(key: Key) -> RandomWalkState:
-        return RandomWalkState(key, blank_experience(env, config.iterations * config.rollouts), jnp.int32(0))
+        return RandomWalkState(key, empty_experience(env, config.iterations * config.rollouts), jnp.int32(0))
 
     def step(state: RandomWalkState, key: Key) -> tuple[RandomWalkState, Metrics]:
         keys = jax.random.split(key, config.rollouts)
-        episodes = jax.vmap(lambda key: wander(key, env, config.persistence))(keys)
+        episodes = jax.vmap(lambda key: random_episode(key, env, config.persistence))(keys)
         experience = record(state.experience, episodes, state.episodes)
         return RandomWalkState(state.key, experience, state.episodes + config.rollouts), {}
 
@@ -58,9 +63,9 @@ def random_walk(env: Env, config: RandomWalkConfig) -> Program[RandomWalkState, 
     return Program(init, step, finish, config.iterations, config.rollouts * env.horizon)
 
 
-def wander(key: Key, env: Env, persistence: float | Array, *, start_state: PyTree | None = None) -> Episode:
-    """One episode of persistent random actions, from a reset or from a state of the world."""
-    begin_key, play_key = jax.random.split(key)
+def random_episode(key: Key, env: Env, persistence: float | Array, *, start_state: PyTree | None = None) -> Episode:
+    """One episode of persistent random actions, from a reset or from ``start_state``."""
+    first_key, play_key = jax.random.split(key)
 
     def act(key: Key, observation: Array, last: Array) -> tuple[Array, Array, Array]:
         repeat_key, action_key = jax.random.split(key)
@@ -70,14 +75,14 @@ def wander(key: Key, env: Env, persistence: float | Array, *, start_state: PyTre
 
     skill = Skill(code=jnp.zeros(0), index=jnp.int32(0))
 
-    def begin(observation: Array) -> Array:
-        return random_action(begin_key, env.action_space)
+    def first_action(observation: Array) -> Array:
+        return random_action(first_key, env.action_space)
 
-    return rollout_with_memory(play_key, env, act, skill, begin, start_state=start_state)
+    return rollout_with_memory(play_key, env, act, skill, first_action, start_state=start_state)
 
 
 def random_action(key: Key, space: Box | Discrete) -> Array:
-    """A uniform action."""
+    """Draw an action uniformly."""
     if isinstance(space, Discrete):
         return jax.random.randint(key, (), 0, space.n)
     return jax.random.uniform(key, space.low.shape, minval=space.low, maxval=space.high)

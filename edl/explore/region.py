@@ -1,23 +1,24 @@
-"""A region restricts p(s) to the states a user cares about: their prior over behaviours (Section 4 of the paper).
+"""A region restricts p(s) to the states that a user cares about: a prior over behaviours (Section 4 of the paper).
 
-From the command line a region is text such as ``"x > 0 and not (y < -1)"``. It is read by the small parser below into
-array operations, and never evaluated as Python. From the API any jittable predicate of one state will do.
+On the command line a region is text such as ``"x > 0 and not (y < -1)"``. Python's own parser reads it (`ast.parse`),
+a whitelist of syntax nodes turns it into array operations, and nothing is ever evaluated as Python. The language:
 
-    disjunction  := conjunction ("or" conjunction)*
-    conjunction  := negation ("and" negation)*
-    negation     := "not" negation | comparison
-    comparison   := sum (("<" | "<=" | ">" | ">=" | "==" | "!=") sum)*
-    sum          := product (("+" | "-") product)*
-    product      := factor (("*" | "/") factor)*
-    factor       := ("+" | "-") factor | number | variable | ["abs"] "(" disjunction ")"
+* numbers, the state's dimensions ``s0``, ``s1``, ..., and ``x`` and ``y`` for the first two;
+* ``+ - * /``, ``abs(...)`` and parentheses;
+* ``< <= > >= == !=``, chained as in ``-1 < x <= 2``; ``and``, ``or``, ``not``.
+
+In Python code a region can be any jittable predicate of one state.
 """
 
+import ast
 import dataclasses
 import functools
+import itertools
 import operator
 import re
+import sys
+import warnings
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,222 +31,196 @@ Predicate = Callable[[Float[Array, " s"]], Bool[Array, ""]]
 """Whether one state belongs to a region."""
 
 CALLABLE = "function "
-"""How the description of a region starts that is not text."""
-LONGEST = 500
-DEEPEST = 40
-COMPARISONS = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
-ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+"""Prefix of the description of a region that is a Python callable."""
+MAX_LENGTH = 500
+"""Maximum number of characters."""
+MAX_DEPTH = 40
+"""Maximum nesting of parentheses, and of signs and ``not``."""
+EXAMPLES = "Write for example 'x > 0', or '-1 < y <= 2 and not s0 + s1 > 3'."
+
 NAMED_AXES = {"x": 0, "y": 1}
-TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<symbol><=|>=|==|!=|[<>+\-*/()]))",
-    re.ASCII,
-)
+FUNCTIONS: dict[str, Callable] = {"abs": jnp.abs}
+SIGNS: dict[type, Callable] = {ast.UAdd: operator.pos, ast.USub: operator.neg}
+UNARY = SIGNS | {ast.Not: jnp.logical_not}
+ARITHMETIC: dict[type, Callable] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+COMPARISONS: dict[type, Callable] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+LOGIC: dict[type, Callable] = {ast.And: jnp.logical_and, ast.Or: jnp.logical_or}
 
 
 @dataclasses.dataclass(frozen=True)
 class Region:
-    """A predicate given as text. Two regions of the same text are equal, so that a region can be a static field."""
+    """A predicate given as text. Regions with the same text are equal, so a region can be a static field."""
 
     text: str
 
     def __call__(self, state: Float[Array, " s"]) -> Bool[Array, ""]:
         """Whether ``state`` belongs to the region."""
-        return jnp.asarray(_parse(self.text).evaluate(state), bool)
+        return jnp.asarray(_evaluate(_parse(self.text), state), bool)
 
     def __str__(self) -> str:
-        """Its text."""
         return self.text
 
 
 def parse_region(text: str, size: int) -> Region:
-    """Read a region over states of ``size`` dimensions; a `ConfigError` says what in it cannot be read."""
-    beyond = sorted(axis for axis in _parse(text).axes if axis >= size)
-    if beyond:
+    """Parse a region over states of ``size`` dimensions; raise a `ConfigError` that says what is wrong and where."""
+    names = (node.id for node in ast.walk(_parse(text)) if isinstance(node, ast.Name) and node.id not in FUNCTIONS)
+    too_large = sorted(axis for axis in map(_axis, names) if axis >= size)
+    if too_large:
         raise ConfigError(
-            f"region {text!r} uses dimension {beyond[0]}: the states of this world have {size} ({_variables(size)}). "
-            "Use only these."
+            f"region {text!r} uses dimension {too_large[0]}, but the states of this env have {size} "
+            f"({_variables(size)}). Use only these."
         )
     return Region(text)
 
 
 def inside(region: Predicate | None, states: Float[np.ndarray, "n s"]) -> Bool[np.ndarray, " n"]:
-    """Which of the states belong to the region; all of them where there is none."""
+    """Which of the states belong to the region. Without a region, all of them do."""
     if region is None:
         return np.ones(len(states), bool)
     return np.asarray(jax.vmap(region)(jnp.asarray(states)))
 
 
-def check_not_empty(region: Predicate | None, states: Float[np.ndarray, "n s"], whose: str) -> None:
-    """Refuse a region in which none of the ``states`` lie; ``whose`` names them in the message."""
+def check_not_empty(region: Predicate | None, states: Float[np.ndarray, "n s"], what: str) -> None:
+    """Reject a region that contains none of the ``states``; ``what`` names the states in the message."""
     if not inside(region, states).any():
         low, high = np.min(states, axis=0), np.max(states, axis=0)
         spans = ", ".join(f"s{i} from {a:.3g} to {b:.3g}" for i, (a, b) in enumerate(zip(low, high, strict=True)))
         raise ConfigError(
-            f"region {describe(region)!r} is empty: it holds none of {whose} ({spans}). Widen it until it holds some."
+            f"region {describe(region)!r} is empty: it contains none of {what} ({spans}). Choose a larger region."
         )
 
 
 def describe(region: Predicate | None) -> str:
-    """What a saved config says of a region: its text, or the name of a callable."""
+    """The form of a region in a saved config: its text, or the name of a callable."""
     if region is None:
         return ""
     return region.text if isinstance(region, Region) else f"{CALLABLE}{getattr(region, '__qualname__', 'region')}"
 
 
-class _Node(NamedTuple):
-    """A parsed expression: what it computes from a state, of which dimensions, and whether that is a truth value."""
-
-    evaluate: Callable[[Array], Array]
-    axes: frozenset[int]
-    truth: bool
-
-
 @functools.lru_cache(maxsize=128)
-def _parse(text: str) -> _Node:
-    if len(text) > LONGEST:
-        raise ConfigError(f"region of {len(text)} characters: at most {LONGEST} are read. Shorten it.")
-    parser = _Parser(text)
-    node = parser.disjunction(0)
-    if parser.token:
-        raise parser.wrong(f"unexpected {parser.token!r}")
-    if not node.truth:
-        raise parser.wrong("nothing is compared in it")
-    return node
+def _parse(text: str) -> ast.expr:
+    """The syntax tree of a region; every node in it has been checked."""
+    if len(text) > MAX_LENGTH:
+        raise ConfigError(f"a region must have at most {MAX_LENGTH} characters (got {len(text)}). Shorten it.")
+    line = re.sub(r"\s", " ", text).strip()
+    tree = _syntax_tree(line)
+    if not _check(tree, line):
+        raise _error(line, "it compares nothing")
+    return tree
 
 
-class _Parser:
-    """Recursive descent over the tokens of a region; one method per rule of the grammar."""
-
-    def __init__(self, text: str):
-        self.text, self.position, self.token, self.kind = text, 0, "", None
-        self.advance()
-
-    def wrong(self, why: str) -> ConfigError:
-        return ConfigError(
-            f"region {self.text!r}: {why}, and a region is a plain comparison expression. "
-            "Write for example 'x > 0', or '-1 < y <= 2 and not s0 + s1 > 3'."
-        )
-
-    def advance(self) -> str:
-        """Return the current token and move to the next one; the empty token is the end."""
-        token = self.token
-        rest = self.text[self.position :]
-        if not rest.strip():
-            self.token, self.kind = "", None
-            return token
-        match = TOKEN.match(rest)
-        if match is None:
-            raise self.wrong(f"cannot read {rest.strip()[:12]!r}")
-        self.position += match.end()
-        self.kind = match.lastgroup
-        self.token = match.group(match.lastgroup)  # type: ignore[arg-type]
-        return token
-
-    def expect(self, token: str) -> None:
-        if self.token != token:
-            raise self.wrong(f"{token!r} is missing before {self.token or 'the end'!r}")
-        self.advance()
-
-    def both(self, operation: Callable, left: _Node, right: _Node, *, of_truths: bool, truth: bool) -> _Node:
-        """Combine two operands that must both be truth values, or both be numbers."""
-        if left.truth != of_truths or right.truth != of_truths:
-            raise self.wrong("it mixes numbers and truth values")
-        return _Node(lambda s: operation(left.evaluate(s), right.evaluate(s)), left.axes | right.axes, truth)
-
-    def disjunction(self, depth: int) -> _Node:
-        if depth > DEEPEST:
-            raise self.wrong(f"it is nested more than {DEEPEST} deep")
-        node = self.conjunction(depth)
-        while self.token == "or":
-            self.advance()
-            node = self.both(jnp.logical_or, node, self.conjunction(depth), of_truths=True, truth=True)
-        return node
-
-    def conjunction(self, depth: int) -> _Node:
-        node = self.negation(depth)
-        while self.token == "and":
-            self.advance()
-            node = self.both(jnp.logical_and, node, self.negation(depth), of_truths=True, truth=True)
-        return node
-
-    def negation(self, depth: int) -> _Node:
-        if self.token != "not":
-            return self.comparison(depth)
-        self.advance()
-        if depth > DEEPEST:
-            raise self.wrong(f"it is nested more than {DEEPEST} deep")
-        node = self.negation(depth + 1)
-        if not node.truth:
-            raise self.wrong("'not' stands before a number")
-        return _Node(lambda s: jnp.logical_not(node.evaluate(s)), node.axes, True)
-
-    def comparison(self, depth: int) -> _Node:
-        left, result = self.sum(depth), None
-        while self.token in COMPARISONS:
-            operation = COMPARISONS[self.advance()]
-            right = self.sum(depth)
-            link = self.both(operation, left, right, of_truths=False, truth=True)
-            result = link if result is None else self.both(jnp.logical_and, result, link, of_truths=True, truth=True)
-            left = right
-        return left if result is None else result
-
-    def sum(self, depth: int) -> _Node:
-        node = self.product(depth)
-        while self.token in ("+", "-"):
-            operation = ARITHMETIC[self.advance()]
-            node = self.both(operation, node, self.product(depth), of_truths=False, truth=False)
-        return node
-
-    def product(self, depth: int) -> _Node:
-        node = self.factor(depth)
-        while self.token in ("*", "/"):
-            operation = ARITHMETIC[self.advance()]
-            node = self.both(operation, node, self.factor(depth), of_truths=False, truth=False)
-        return node
-
-    def factor(self, depth: int) -> _Node:
-        if depth > DEEPEST:
-            raise self.wrong(f"it is nested more than {DEEPEST} deep")
-        kind, token = self.kind, self.advance()
-        if token in ("+", "-"):
-            sign, node = float(token + "1"), self.factor(depth + 1)
-            return self.both(operator.mul, _number(sign), node, of_truths=False, truth=False)
-        if token == "(":
-            node = self.disjunction(depth + 1)
-            self.expect(")")
-            return node
-        if token == "abs":
-            self.expect("(")
-            node = self.disjunction(depth + 1)
-            self.expect(")")
-            if node.truth:
-                raise self.wrong("'abs' takes a number")
-            return _Node(lambda s: jnp.abs(node.evaluate(s)), node.axes, False)
-        if kind == "number" and np.isfinite(float(token)):
-            return _number(float(token))
-        if kind == "name":
-            return self.variable(token)
-        raise self.wrong(f"a number or a variable is wanted instead of {token or 'the end'!r}")
-
-    def variable(self, name: str) -> _Node:
-        if re.fullmatch(r"s\d{1,4}", name):
-            axis = int(name[1:])
-        elif name in NAMED_AXES:
-            axis = NAMED_AXES[name]
-        else:
-            raise self.wrong(f"unknown variable {name!r} (known: x, y, s0, s1, ...)")
-        return _Node(lambda s: s[axis], frozenset([axis]), False)
+def _syntax_tree(text: str) -> ast.expr:
+    """The text as a Python syntax tree. First reject what the parser would misread, or nest too deeply."""
+    if not text:
+        raise _error(text, "it is empty")
+    for position, character in enumerate(text):
+        # Python would read '#' as a comment, and letters of other alphabets as their Latin lookalikes.
+        if character == "#" or not character.isascii():
+            raise _error(text, f"unexpected character {character!r}", position)
+    depths = itertools.accumulate((character == "(") - (character == ")") for character in text)
+    if max(depths) > MAX_DEPTH:
+        raise _error(text, f"parentheses are nested more than {MAX_DEPTH} deep")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python deprecates '0and', which is clear enough here
+            return ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        position = (error.offset or len(text) + 1) - 1
+        problem = re.split("[.;] ", error.msg)[0]  # the rest is advice for Python programs
+        raise _error(text, f"{problem} at {text[position:][:12] or 'its end'!r}", position) from None
+    except (ValueError, MemoryError, RecursionError) as error:
+        raise _error(text, f"it cannot be parsed ({error})") from None
 
 
-def _number(value: float) -> _Node:
-    return _Node(lambda s: jnp.float32(value), frozenset(), False)
+def _check(node: ast.expr, text: str, depth: int = 0) -> bool:
+    """Reject what is not in the language. Return whether the node is a truth value; otherwise it is a number.
+
+    A sum of hundreds of terms is hundreds of nodes deep, so this function and `_evaluate` use one frame per node.
+    """
+    if depth > MAX_DEPTH:
+        raise _error(text, f"signs and 'not' are nested more than {MAX_DEPTH} deep", node.col_offset)
+    parts, of_truths, is_truth = [], False, False
+    match node:
+        case ast.BoolOp(values=parts):
+            of_truths, is_truth = True, True
+        case ast.UnaryOp(op=ast.Not(), operand=part):
+            parts, of_truths, is_truth = [part], True, True
+        case ast.UnaryOp(op=op, operand=part) if type(op) in SIGNS:
+            parts = [part]
+        case ast.BinOp(op=op, left=left, right=right) if type(op) in ARITHMETIC:
+            parts = [left, right]
+        case ast.Compare(ops=ops, left=left, comparators=others) if all(type(op) in COMPARISONS for op in ops):
+            parts, is_truth = [left, *others], True
+        case ast.Call(func=ast.Name(id=name), args=[part], keywords=[]) if name in FUNCTIONS:
+            parts = [part]
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            if abs(value) > sys.float_info.max:
+                raise _error(text, "the number is too large", node.col_offset)
+        case ast.Name(id=name):
+            if name not in NAMED_AXES and not re.fullmatch(r"s\d{1,4}", name):
+                raise _error(text, f"unknown variable {name!r} (available: x, y, s0, s1, ...)", node.col_offset)
+        case _:
+            allowed = "numbers, variables, + - * /, abs(), comparisons, 'and', 'or' and 'not'"
+            raise _error(text, f"{_source(node, text)!r} is none of {allowed}", node.col_offset)
+    for part in parts:
+        if _check(part, text, depth + isinstance(node, ast.UnaryOp | ast.Call)) != of_truths:
+            problem = "a number where a comparison must be" if of_truths else "a comparison where a number must be"
+            raise _error(text, f"{_source(part, text)!r} is {problem}", part.col_offset)
+    return is_truth
+
+
+def _evaluate(node: ast.expr, state: Float[Array, " s"]) -> Array:
+    """The value of a checked syntax tree at one state."""
+    match node:
+        case ast.BoolOp(op=op, values=[first, *others]):
+            value = _evaluate(first, state)
+            for other in others:
+                value = LOGIC[type(op)](value, _evaluate(other, state))
+            return value
+        case ast.UnaryOp(op=op, operand=part):
+            return UNARY[type(op)](_evaluate(part, state))
+        case ast.BinOp(op=op, left=left, right=right):
+            return ARITHMETIC[type(op)](_evaluate(left, state), _evaluate(right, state))
+        case ast.Compare(ops=ops, left=left, comparators=others):
+            value, holds = _evaluate(left, state), jnp.bool_(True)
+            for op, other in zip(ops, others, strict=True):
+                value, previous = _evaluate(other, state), value
+                holds &= COMPARISONS[type(op)](previous, value)
+            return holds
+        case ast.Call(func=ast.Name(id=name), args=[part]):
+            return FUNCTIONS[name](_evaluate(part, state))
+        case ast.Constant(value=value):
+            return jnp.float32(value)
+        case ast.Name(id=name):
+            return state[_axis(name)]
+    raise AssertionError(f"{ast.dump(node)} was not checked")
+
+
+def _axis(name: str) -> int:
+    """The dimension of the state that a variable stands for."""
+    return NAMED_AXES[name] if name in NAMED_AXES else int(name[1:])
+
+
+def _error(text: str, problem: str, position: int | None = None) -> ConfigError:
+    place = "" if position is None else f" (column {position + 1})"
+    return ConfigError(f"region {text!r}: {problem}{place}. {EXAMPLES}")
+
+
+def _source(node: ast.expr, text: str) -> str:
+    """The part of the text that a node was parsed from."""
+    return text[node.col_offset : node.end_col_offset]
 
 
 def _variables(size: int) -> str:

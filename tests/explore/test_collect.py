@@ -6,7 +6,7 @@ import numpy as np
 
 from edl.artifacts import Experience
 from edl.envs.rollout import Episode, Skill
-from edl.explore.collect import draw_states, record, visited
+from edl.explore.collect import draw_states, record, visited_states
 from tests.compiling import jit
 
 KEY = jax.random.key(0)
@@ -18,11 +18,11 @@ def experience(paths, lengths):
 
 
 THREE = experience(np.arange(9.0).reshape(3, 3, 1), [2, 1, 0])
-"""Three episodes with room for two steps: of two steps, of one, and not played."""
+"""Three episodes with a horizon of two steps: of length two, of length one, and not played."""
 
 
 def test_only_real_states_count_as_visited():
-    states, real = visited(THREE)
+    states, real = visited_states(THREE)
     np.testing.assert_array_equal(states[:, 0], np.arange(9))
     np.testing.assert_array_equal(real, [1, 1, 1, 1, 1, 0, 0, 0, 0])
 
@@ -34,16 +34,16 @@ def test_states_are_drawn_in_proportion_to_their_weights():
     counts = np.bincount(states.samples[:, 0].astype(int), minlength=9)
     np.testing.assert_allclose(
         counts, [100, 200, 0, 400, 100, 0, 0, 0, 0], atol=1
-    )  # systematic: no more noise than this
+    )  # systematic resampling: counts are exact up to one
 
 
-def test_a_region_keeps_all_samples_inside():
+def test_all_samples_are_inside_the_region():
     states = draw_states(KEY, THREE, jnp.ones(9), 100, lambda s: (s[0] > 0.5) & (s[0] < 2.5))
     assert set(np.unique(states.samples)) == {1.0, 2.0}
 
 
-def test_rounding_never_gives_weight_to_what_has_none():
-    # The sum of thousands of weights rounds; a share of the ticks falls into what is lost or gained.
+def test_rounding_never_draws_states_without_weight():
+    # The cumulative sum of thousands of weights is rounded. No draw may fall into a step that rounding created.
     rng = np.random.default_rng(0)
     many = experience(rng.uniform(-1, 1, (200, 51, 1)), np.where(np.arange(200) % 2, 50, 0))
     weights = 1 / jnp.asarray(rng.integers(1, 500, 200 * 51), jnp.float32)
@@ -59,7 +59,7 @@ def test_different_keys_draw_different_states_in_a_different_order():
     assert not np.array_equal(one, np.sort(one))
 
 
-def test_recording_writes_behind_what_is_there():
+def test_recording_appends_to_earlier_episodes():
     episodes = Episode(
         observations=jnp.ones((2, 3, 1)),
         features=jnp.full((2, 3, 1), 7.0),

@@ -1,4 +1,4 @@
-"""A dataset is read as rows of finite numbers, or refused with what is wrong and where."""
+"""A dataset is read as rows of finite numbers, or rejected with a message that says what is wrong and where."""
 
 import sys
 
@@ -9,7 +9,7 @@ import pytest
 from edl.config import ConfigError
 from edl.explore.dataset import dataset, load_dataset
 from edl.explore.region import Region
-from edl.program import execute
+from edl.program import run_program
 
 STATES = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
 
@@ -30,7 +30,7 @@ def write(path, array=STATES):
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".parquet"])
-def test_what_was_written_is_read(tmp_path, suffix):
+def test_states_survive_saving_and_loading(tmp_path, suffix):
     path = write(tmp_path / f"data{suffix}")
     states = load_dataset(path, 2)
     assert states.dtype == np.float32
@@ -39,7 +39,7 @@ def test_what_was_written_is_read(tmp_path, suffix):
     np.testing.assert_array_equal(right, STATES[STATES[:, 0] > 0])
 
 
-def test_other_ways_to_write_the_same(tmp_path):
+def test_other_forms_of_the_same_files(tmp_path):
     np.savez(tmp_path / "only.npz", whatever=STATES.astype(np.float64))
     np.testing.assert_array_equal(load_dataset(tmp_path / "only.npz"), STATES)
     (tmp_path / "header.csv").write_text("\ufeffx,y\n1,2\n\n3.5,-4e0\n")
@@ -53,21 +53,21 @@ def test_other_ways_to_write_the_same(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".parquet"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_refused_by_row_and_column(tmp_path, suffix, bad):
+def test_numbers_that_are_not_finite_are_rejected_by_row_and_column(tmp_path, suffix, bad):
     array = STATES.copy()
     array[7, 1] = bad
-    with pytest.raises(ConfigError, match=r"row 7, column 1"):
+    with pytest.raises(ConfigError, match=r"must contain finite numbers \(got -?(nan|inf) in row 7, column 1"):
         load_dataset(write(tmp_path / f"data{suffix}", array), 2)
 
 
-def test_numbers_beyond_float32_are_refused(tmp_path):
+def test_numbers_beyond_float32_are_rejected(tmp_path):
     np.save(tmp_path / "big.npy", np.array([[1e300, 0.0]]))
     with pytest.raises(ConfigError, match="inf in row 0, column 0"):
         load_dataset(tmp_path / "big.npy")
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".parquet"])
-def test_wrong_width_and_emptiness_are_refused(tmp_path, suffix):
+def test_wrong_widths_and_empty_files_are_rejected(tmp_path, suffix):
     path = write(tmp_path / f"data{suffix}")
     with pytest.raises(ConfigError, match=r"has 2 columns.*have 3"):
         load_dataset(path, 3)
@@ -81,13 +81,13 @@ def test_wrong_width_and_emptiness_are_refused(tmp_path, suffix):
     ("array", "message"),
     [
         (np.array([[1, 2], [3, "a"]], object), "pickled"),
-        (np.array([["1", "2"]]), "numbers are wanted"),
-        (np.zeros((4, 3, 2)), r"shape \(4, 3, 2\)"),
-        (np.zeros(4), r"shape \(4,\)"),
-        (np.zeros((2, 2), np.complex64), "numbers are wanted"),
+        (np.array([["1", "2"]]), "must contain numbers"),
+        (np.zeros((4, 3, 2)), r"one row per state.*got shape \(4, 3, 2\)"),
+        (np.zeros(4), r"one row per state.*got shape \(4,\)"),
+        (np.zeros((2, 2), np.complex64), "must contain numbers"),
     ],
 )
-def test_arrays_that_are_not_states_are_refused(tmp_path, array, message):
+def test_arrays_that_are_not_states_are_rejected(tmp_path, array, message):
     np.save(tmp_path / "a.npy", array, allow_pickle=True)
     with pytest.raises(ConfigError, match=message):
         load_dataset(tmp_path / "a.npy", 2)
@@ -101,19 +101,19 @@ def test_arrays_that_are_not_states_are_refused(tmp_path, array, message):
     [
         ("1,2\n3,four\n", "'four' in line 2, column 2"),
         ("1,2\n3,\n", "'' in line 2, column 2"),
-        ("1,2\n3\n", "1 cells in line 2 and 2 in line 1"),
+        ("1,2\n3\n", "1 cells in line 2 but 2 in line 1"),
         ("x,y\n", "is empty"),
         ("", "is empty"),
     ],
 )
-def test_a_csv_that_is_not_numbers_is_refused(tmp_path, text, message):
+def test_a_csv_without_numbers_is_rejected(tmp_path, text, message):
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(ConfigError, match=message):
         load_dataset(tmp_path / "a.csv", 2)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".parquet"])
-def test_damaged_files_are_refused(tmp_path, suffix):
+def test_damaged_files_are_rejected(tmp_path, suffix):
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
     path = tmp_path / f"a{suffix}"
@@ -127,13 +127,13 @@ def test_damaged_files_are_refused(tmp_path, suffix):
             load_dataset(path, 2)
 
 
-def test_paths_that_lead_nowhere_are_refused(tmp_path, monkeypatch):
+def test_missing_files_and_unknown_formats_are_rejected(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="not a file"):
         load_dataset(tmp_path / "none.npz")
-    with pytest.raises(ConfigError, match=r"ends in '\.pkl'"):
+    with pytest.raises(ConfigError, match=r"must end in one of \.npz, .* \(got '\.pkl'\)"):
         load_dataset(tmp_path / "a.pkl")
     np.savez(tmp_path / "two.npz", a=STATES, b=STATES)
-    with pytest.raises(ConfigError, match="arrays a, b"):
+    with pytest.raises(ConfigError, match=r"named 'states' \(got arrays a, b\)"):
         load_dataset(tmp_path / "two.npz")
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -142,6 +142,6 @@ def test_paths_that_lead_nowhere_are_refused(tmp_path, monkeypatch):
 
 
 def test_a_dataset_is_a_program():
-    states, _ = jax.jit(lambda key, samples: execute(dataset(samples), key))(jax.random.key(0), STATES)
+    states, _ = jax.jit(lambda key, samples: run_program(dataset(samples), key))(jax.random.key(0), STATES)
     np.testing.assert_array_equal(states.samples, STATES)
     assert states.experience is None

@@ -1,4 +1,4 @@
-"""Go-Explore: rare cells are chosen, their states restored, new ones archived; it goes farther than a random walk."""
+"""Go-Explore chooses rare cells, restores their states, archives new cells, and covers more than a random walk."""
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +10,9 @@ from edl.envs.gridworld import GridState, chain
 from edl.envs.maze import MazeState
 from edl.envs.rollout import Episode, Skill
 from edl.evaluate.coverage import bins_of, coverage, visited
-from edl.explore.go_explore import Archive, GoExploreConfig, choose_start, extend, go_explore, take_in
-from edl.explore.random_walk import wander
-from edl.program import execute
+from edl.explore.go_explore import Archive, GoExploreConfig, add_episodes, archive_new_cells, choose_start, go_explore
+from edl.explore.random_walk import random_episode
+from edl.program import run_program
 
 CONFIG = GoExploreConfig(iterations=20, rollouts=10, cells=2048, num_samples=256)
 
@@ -20,39 +20,39 @@ CONFIG = GoExploreConfig(iterations=20, rollouts=10, cells=2048, num_samples=256
 @pytest.fixture(scope="module")
 def bottleneck():
     env = make("bottleneck")
-    return jax.jit(lambda key: execute(go_explore(env, CONFIG), key))(jax.random.key(0))
+    return jax.jit(lambda key: run_program(go_explore(env, CONFIG), key))(jax.random.key(0))
 
 
 @pytest.fixture(scope="module")
 def restored():
-    """200 episodes of random actions from near the origin, where the time was up."""
+    """200 episodes of random actions from a state near the origin whose time limit has passed."""
     env, late = make("bottleneck"), MazeState(jnp.array([0.1, -0.2]), jnp.int32(49))
     keys = jax.random.split(jax.random.key(0), 200)
-    return jax.jit(jax.vmap(lambda key: wander(key, env, 0.5, start_state=late)))(keys)
+    return jax.jit(jax.vmap(lambda key: random_episode(key, env, 0.5, start_state=late)))(keys)
 
 
-def test_restored_episodes_start_where_told_and_have_all_the_time(restored):
+def test_restored_episodes_start_in_the_given_state_with_a_full_horizon(restored):
     np.testing.assert_allclose(restored.features[:, 0], np.tile([0.1, -0.2], (200, 1)), rtol=1e-6)
     assert np.asarray(restored.valid).all()
     np.testing.assert_array_equal(restored.states.position, restored.features[:, 1:])
     np.testing.assert_array_equal(restored.states.time[0], 50 + np.arange(50))
 
 
-def test_new_cells_are_archived_once_while_there_is_room():
+def test_new_cells_are_archived_once_up_to_the_capacity():
     empty = Archive(jnp.zeros(4, jnp.int32), jnp.zeros((4, 1)), jnp.int32(0))
     cells, states = jnp.array([7, 9, 7, 8, 9]), jnp.arange(5.0)[:, None]
-    grow = jax.jit(extend)
+    grow = jax.jit(archive_new_cells)
     one = grow(empty, cells, states, jnp.array([True, False, True, True, True]))
     assert one.count == 3
     np.testing.assert_array_equal(one.cells[:3], [7, 8, 9])
-    np.testing.assert_array_equal(one.states[:3, 0], [0, 3, 4])  # row 1 was dead
+    np.testing.assert_array_equal(one.states[:3, 0], [0, 3, 4])  # row 1 was terminal
     two = grow(one, jnp.array([8, 0, 1, 0, 2]), 10 + states, jnp.ones(5, bool))
     assert two.count == 4
     np.testing.assert_array_equal(two.cells, [7, 8, 9, 0])
     np.testing.assert_array_equal(two.states[:, 0], [0, 3, 4, 11])
 
 
-def test_cells_are_chosen_by_how_rarely_they_were_visited():
+def test_rarely_visited_cells_are_chosen_more_often():
     env = chain(9, 4, terminates=False)
     program = go_explore(env, GoExploreConfig(iterations=1, rollouts=1, cells=4))
     state = program.init(jax.random.key(0))
@@ -74,7 +74,7 @@ def test_cells_are_chosen_by_how_rarely_they_were_visited():
     np.testing.assert_allclose(share, np.array([1, 1 / 2, 1 / 5, 0]) / 1.7, atol=0.03)
 
 
-def test_p_of_s_is_nearly_uniform_over_what_was_found(bottleneck):
+def test_p_of_s_is_nearly_uniform_over_the_visited_cells(bottleneck):
     states, metrics = bottleneck
     assert states.samples.shape == (256, 2)
     assert states.experience.paths.shape == (200, 51, 2)
@@ -94,11 +94,12 @@ def test_it_covers_more_than_a_random_walk(bottleneck, restored):
     assert coverage(bins, ours) > 1.5 * coverage(bins, theirs)
 
 
-def test_visits_count_and_nothing_goes_on_from_a_terminal_state():
+def test_visits_are_counted_and_terminal_states_are_not_archived():
     env = chain(4, 3, terminates=True)
     config = GoExploreConfig(iterations=2, rollouts=2, cells=8, cell=1.0)
     state = go_explore(env, config).init(jax.random.key(0))
-    places = jnp.array([[0, 1, 2, 3], [2, 3, 3, 2]])  # the first ends in tile 3, the second has been there for a step
+    # The first episode ends in tile 3. The second reaches it in its first step.
+    places = jnp.array([[0, 1, 2, 3], [2, 3, 3, 2]])
     tiles = jnp.stack([places, jnp.zeros_like(places)], axis=-1)
     episodes = Episode(
         observations=tiles.astype(jnp.float32),
@@ -110,7 +111,7 @@ def test_visits_count_and_nothing_goes_on_from_a_terminal_state():
         skill=Skill(jnp.zeros((2, 0)), jnp.zeros(2, jnp.int32)),
         states=GridState(tiles[:, 1:], jnp.ones((2, 3), jnp.int32)),
     )
-    state = jax.jit(take_in, static_argnums=2)(state, episodes, config)
+    state = jax.jit(add_episodes, static_argnums=2)(state, episodes, config)
     assert state.archive.count == 2
     np.testing.assert_array_equal(state.archive.states.tile[:2, 0], [1, 2])
     assert sorted(np.asarray(state.visits[state.visits > 0])) == [1, 1, 2]

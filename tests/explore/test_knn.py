@@ -1,16 +1,16 @@
-"""Particle entropy: distances are those of a tree, the reservoir is a fair sample, and it explores."""
+"""Particle entropy: distances agree with SciPy, the reservoir is a uniform sample, and the explorer explores."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from edl.envs.gridworld import gridworld
 from edl.envs.rollout import Episode, Skill
-from edl.explore.knn import KNNConfig, Particles, admit, knn, knn_bonus, mean_distance
+from edl.explore.knn import KNNConfig, Particles, knn, knn_bonus, mean_distance, update_reservoir
 from edl.nets.normalise import RunningMoments
-from edl.program import execute
+from edl.program import run_program
 
 CONFIG = KNNConfig(iterations=6, rollouts=8, particles=128, neighbours=3, constant=0.5, num_samples=64)
 GENERATOR = np.random.default_rng(0)
@@ -19,8 +19,8 @@ SCALE = np.array([2.0, 0.5, 1.0])
 
 def episode_of(reached):
     """An episode that visits these states."""
-    features, none = jnp.concatenate([jnp.zeros((1, 3)), reached]), jnp.zeros(len(reached), bool)
-    return Episode(features, features, none, none, none, none, Skill(jnp.zeros(0), jnp.int32(0)))
+    features, zeros = jnp.concatenate([jnp.zeros((1, 3)), reached]), jnp.zeros(len(reached), bool)
+    return Episode(features, features, zeros, zeros, zeros, zeros, Skill(jnp.zeros(0), jnp.int32(0)))
 
 
 def particles(states, seen):
@@ -28,21 +28,21 @@ def particles(states, seen):
     return Particles(jnp.asarray(states, jnp.float32), jnp.int32(seen), moments)
 
 
-def test_reward_is_that_of_the_formula():
+def test_reward_equals_the_formula():
     states, queries = GENERATOR.normal(size=(100, 3)), GENERATOR.normal(size=(20, 3))
-    distances = cKDTree(states[:60] / SCALE).query(queries / SCALE, 3)[0].mean(axis=1)
-    held = particles(states, 60)  # the other 40 rows are padding
-    rewards = jax.jit(knn_bonus(3, CONFIG).reward)(held, episode_of(jnp.asarray(queries, jnp.float32)))
+    distances = KDTree(states[:60] / SCALE).query(queries / SCALE, 3)[0].mean(axis=1)
+    reservoir = particles(states, 60)  # the other 40 rows are padding
+    rewards = jax.jit(knn_bonus(3, CONFIG).reward)(reservoir, episode_of(jnp.asarray(queries, jnp.float32)))
     np.testing.assert_allclose(rewards, np.log(0.5 + distances), rtol=1e-4, atol=1e-5)
 
 
-def test_without_neighbours_nothing_is_novel():
-    held = particles(np.zeros((10, 3)), 2)
-    assert np.isinf(mean_distance(held, jnp.zeros(3), 3))
-    np.testing.assert_array_equal(knn_bonus(3, CONFIG).reward(held, episode_of(jnp.ones((1, 3)))), [0.0])
+def test_reward_is_zero_without_enough_neighbours():
+    reservoir = particles(np.zeros((10, 3)), 2)
+    assert np.isinf(mean_distance(reservoir, jnp.zeros(3), 3))
+    np.testing.assert_array_equal(knn_bonus(3, CONFIG).reward(reservoir, episode_of(jnp.ones((1, 3)))), [0.0])
 
 
-def test_the_reservoir_is_a_fair_sample_of_all():
+def test_the_reservoir_is_a_uniform_sample_of_all_states():
     stream = jnp.arange(4000.0).reshape(40, 100, 1)
     valid = jnp.tile(jnp.arange(100) % 2 == 0, (40, 1))
 
@@ -50,9 +50,12 @@ def test_the_reservoir_is_a_fair_sample_of_all():
     def run(key):
         start = (jnp.full((200, 1), -1.0), jnp.int32(0))
         keys = jax.random.split(key, 40)
-        return jax.lax.scan(lambda held, each: (admit(each[0], *held, *each[1:]), None), start, (keys, stream, valid))[
-            0
-        ]
+
+        def add(reservoir, batch):
+            batch_key, *states_and_valid = batch
+            return update_reservoir(batch_key, *reservoir, *states_and_valid), None
+
+        return jax.lax.scan(add, start, (keys, stream, valid))[0]
 
     rows, seen = jax.vmap(run)(jax.random.split(jax.random.key(0), 8))
     assert (np.asarray(seen) == 2000).all()
@@ -64,17 +67,17 @@ def test_the_reservoir_is_a_fair_sample_of_all():
 
 
 def test_the_reservoir_fills_in_order():
-    held, seen = admit(
+    reservoir, seen = update_reservoir(
         jax.random.key(0), jnp.zeros((4, 1)), jnp.int32(1), jnp.array([[5.0], [6.0], [7.0]]), jnp.array([1, 0, 1], bool)
     )
-    np.testing.assert_array_equal(held[:, 0], [0, 5, 7, 0])
+    np.testing.assert_array_equal(reservoir[:, 0], [0, 5, 7, 0])
     assert seen == 3
 
 
 @pytest.mark.slow
 def test_explores():
     env = gridworld(7, 7, 12)
-    states, metrics = jax.jit(lambda key: execute(knn(env, CONFIG), key))(jax.random.key(0))
+    states, metrics = jax.jit(lambda key: run_program(knn(env, CONFIG), key))(jax.random.key(0))
     assert states.samples.shape == (64, 2)
     assert states.experience.paths.shape == (48, 13, 2)
     assert (np.asarray(states.experience.lengths) == 12).all()

@@ -1,4 +1,4 @@
-"""The model recovers how actions act, although walls cut most moves short."""
+"""The model recovers the effect of actions although walls cut most moves short."""
 
 import jax
 import jax.numpy as jnp
@@ -9,14 +9,14 @@ from edl.envs.base import Box, Env, Step
 from edl.envs.gridworld import gridworld
 from edl.envs.maze import maze
 from edl.explore.linear_model import LinearModel, as_vector, fit_linear_model, median
-from edl.explore.random_walk import wander
+from edl.explore.random_walk import random_episode
 from tests.compiling import jit
 
 KEYS = jax.random.split(jax.random.key(0), 20)
 
 
 class Drift(Env):
-    """s' = s + A s + B a + c, and nothing in the way."""
+    """s' = s + A s + B a + c, without walls."""
 
     horizon: int = 30
     observation_size: int = 3
@@ -47,13 +47,13 @@ C = jnp.array([0.05, 0.0, -0.1])
 
 def fit(env, persistence=0.5):
     def play(keys):
-        episodes = jax.vmap(lambda key: wander(key, env, persistence))(keys)
+        episodes = jax.vmap(lambda key: random_episode(key, env, persistence))(keys)
         return fit_linear_model(env, episodes), episodes
 
     return jit(play)(KEYS)
 
 
-def test_recovers_a_linear_world():
+def test_recovers_a_linear_env():
     model, _ = fit(Drift())
     np.testing.assert_allclose(model.weights, jnp.concatenate([A, B, C[None]]), atol=2e-3)
 
@@ -68,7 +68,7 @@ def test_recovers_free_motion_from_walks_between_walls(name):
     np.testing.assert_allclose(model.weights, free, atol=0.01)
 
 
-def test_steps_after_the_end_say_nothing():
+def test_steps_after_the_end_are_ignored():
     env = Drift()
     _, episodes = fit(env)
     valid = jnp.arange(30) < 20
@@ -87,7 +87,7 @@ def test_inverse_undoes_forward_within_the_box():
     np.testing.assert_allclose(far, [1.0, -0.6], atol=2e-2)
 
 
-def test_discrete_actions_are_seen_as_one_hot():
+def test_discrete_actions_are_one_hot():
     env = gridworld(9, 9, 10)
     np.testing.assert_array_equal(as_vector(jnp.int32(2), env), [0, 0, 1, 0, 0])
     model, _ = fit(env)
@@ -97,7 +97,7 @@ def test_discrete_actions_are_seen_as_one_hot():
     np.testing.assert_allclose(up, [0, 1], atol=0.05)
 
 
-def test_median_is_taken_among_the_chosen():
+def test_median_of_the_selected_entries():
     x = jnp.array([5.0, 1.0, 9.0, 3.0, 100.0])
     assert median(x, jnp.array([True, True, True, False, False])) == 5.0
     assert median(x, jnp.array([True, True, True, True, False])) == 5.0  # the upper of the two in the middle

@@ -1,4 +1,4 @@
-"""MaxEnt: the reward is the gradient of entropy, frozen within a round, and each round trains a fresh policy."""
+"""MaxEnt: the reward is the gradient of the entropy, frozen within a round, and each round trains a new policy."""
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +8,8 @@ from scipy.stats import gaussian_kde
 
 from edl.config import ConfigError
 from edl.envs.gridworld import gridworld
-from edl.explore.maxent import MaxEntConfig, joins, maxent, novelty
-from edl.program import keys_of
+from edl.explore.maxent import MaxEntConfig, fit_novelty, joins_mixture, maxent
+from edl.program import program_keys
 from tests.compiling import jit
 
 CONFIG = MaxEntConfig(iterations=9, rollouts=6, rounds=3, particles=40, num_samples=64)
@@ -19,10 +19,10 @@ MEMBERS = [0, 2, 5, 8]
 
 
 @pytest.fixture(scope="module")
-def course():
-    """The states after each iteration, and what came of them."""
+def iterations():
+    """The state and metrics after each iteration, and the resulting `States`."""
     program = maxent(ENV, CONFIG)
-    first, rest = keys_of(jax.random.key(0), CONFIG.iterations)
+    first, rest = program_keys(jax.random.key(0), CONFIG.iterations)
     step, state, states = jit(program.step), jit(program.init)(first), []
     for key in rest:
         state, metrics = step(state, key)
@@ -34,26 +34,26 @@ def test_reward_by_hand():
     generator = np.random.default_rng(0)
     samples = generator.normal(size=(2, 40, 2)) * [3.0, 0.2] + [1.0, 5.0]
     queries = np.concatenate([samples[0], [[1e3, 1e3]]])
-    spread = samples[0].std(axis=0)  # the second member is not there yet
+    spread = samples[0].std(axis=0)  # the second member has weight 0
     density = gaussian_kde((samples[0] / spread).T).pdf((queries / spread).T)
     raw = -np.log(density + 1e-3)
 
     @jax.jit
-    def found(states, queries):
-        return jax.vmap(novelty(jax.random.key(0), states, jnp.array([[1.0], [0.0]]) * jnp.ones((2, 40)), CONFIG))(
+    def reward(states, queries):
+        return jax.vmap(fit_novelty(jax.random.key(0), states, jnp.array([[1.0], [0.0]]) * jnp.ones((2, 40)), CONFIG))(
             queries
         )
 
-    rewards = found(*(jnp.asarray(x, jnp.float32) for x in (samples, queries)))
-    usual = raw[:-1].mean()
-    np.testing.assert_allclose(rewards, (raw - usual) / (-np.log(1e-3) - usual), rtol=1e-2, atol=1e-3)
+    rewards = reward(*(jnp.asarray(x, jnp.float32) for x in (samples, queries)))
+    mean = raw[:-1].mean()
+    np.testing.assert_allclose(rewards, (raw - mean) / (-np.log(1e-3) - mean), rtol=1e-2, atol=1e-3)
     assert np.mean(rewards[:-1]) == pytest.approx(0, abs=1e-4)
     assert rewards[-1] == pytest.approx(1, abs=1e-4)
 
 
-def test_members_are_the_untrained_policy_and_the_last_of_each_round(course):
-    states, _ = course
-    assert [i for i in range(9) if joins(jnp.int32(i), CONFIG)] == MEMBERS
+def test_members_are_the_untrained_policy_and_the_last_of_each_round(iterations):
+    states, _ = iterations
+    assert [i for i in range(9) if joins_mixture(jnp.int32(i), CONFIG)] == MEMBERS
     assert [int(metrics["members"]) for _, metrics in states] == [1, 1, 2, 2, 2, 3, 3, 3, 4]
     mixture, experience = states[-1][0].objective.learned, states[-1][0].objective.experience
     assert (np.asarray(mixture.weights) == 1).all()
@@ -62,15 +62,15 @@ def test_members_are_the_untrained_policy_and_the_last_of_each_round(course):
         assert {tuple(row) for row in np.asarray(mixture.states[member])} <= {tuple(row) for row in played}
 
 
-def test_the_reward_is_frozen_within_a_round(course):
-    states, _ = course
+def test_the_reward_is_frozen_within_a_round(iterations):
+    states, _ = iterations
     rewards = [float(state.objective.learned.novelty(jnp.array([2.0, 1.0]))) for state, _ in states]
     changed = [i for i in range(1, 9) if rewards[i] != rewards[i - 1]]
     assert changed == MEMBERS[1:]
 
 
-def test_a_round_starts_with_a_fresh_policy(course):
-    states, _ = course
+def test_a_round_starts_with_a_new_policy(iterations):
+    states, _ = iterations
     last_layers = [float(jnp.max(jnp.abs(state.agent.actor.params.biases[-1]))) for state, _ in states]
     assert [i for i in range(9) if last_layers[i] == 0] == MEMBERS
     returns = [float(metrics["return"]) for _, metrics in states]
@@ -78,8 +78,8 @@ def test_a_round_starts_with_a_fresh_policy(course):
     assert all(np.isfinite(returns))
 
 
-def test_p_of_s_is_the_mixture(course):
-    _, explored = course
+def test_p_of_s_is_the_mixture(iterations):
+    _, explored = iterations
     paths = np.asarray(explored.experience.paths)
     assert explored.samples.shape == (64, 2)
     assert paths.shape == (54, 13, 2)
@@ -89,6 +89,6 @@ def test_p_of_s_is_the_mixture(course):
     assert len(np.unique(paths.reshape(-1, 2), axis=0)) > 25
 
 
-def test_too_many_rounds_are_refused():
-    with pytest.raises(ConfigError, match="rounds=20 in iterations=9"):
+def test_too_many_rounds_are_rejected():
+    with pytest.raises(ConfigError, match=r"rounds must be at most iterations=9 \(got 20\)"):
         maxent(ENV, MaxEntConfig(iterations=9, rounds=20))

@@ -1,4 +1,4 @@
-"""The oracle draws uniformly from a world, or from a region of it."""
+"""The oracle draws uniformly from an env, or from a region of it."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from edl.envs import layouts
 from edl.envs.gridworld import gridworld
 from edl.envs.maze import maze
 from edl.explore.oracle import OracleConfig, oracle
-from edl.program import execute
+from edl.program import run_program
 from tests.compiling import jit
 
 LAYOUT = layouts.load("tree")
@@ -19,7 +19,7 @@ ENV = maze(LAYOUT)
 
 def draw(**settings):
     config = OracleConfig(**settings)
-    return jit(lambda key: execute(oracle(ENV, config), key)[0])(jax.random.key(0))
+    return jit(lambda key: run_program(oracle(ENV, config), key)[0])(jax.random.key(0))
 
 
 def test_is_uniform_over_the_cells():
@@ -31,7 +31,7 @@ def test_is_uniform_over_the_cells():
     assert states.experience is None
 
 
-def test_a_region_holds_as_many_samples_as_were_asked_for():
+def test_a_region_is_filled_with_num_samples():
     samples = np.asarray(draw(num_samples=1000, region=lambda s: s[0] > 1.0).samples)
     assert samples.shape == (1000, 2)
     assert (samples[:, 0] > 1.0).all()
@@ -44,6 +44,7 @@ def test_a_region_too_small_to_fill_repeats_its_states():
     assert 1 < len(np.unique(samples, axis=0)) < 500
 
 
-def test_a_world_that_cannot_draw_its_states_is_refused():
-    with pytest.raises(ConfigError, match=r"explore=oracle on GridWorld: .* frontier"):
+def test_an_env_without_sample_states_is_rejected():
+    message = r"explore=oracle needs an env with sample_states \(got GridWorld\).* frontier"
+    with pytest.raises(ConfigError, match=message):
         oracle(gridworld(3, 3, 4), OracleConfig())

@@ -1,4 +1,4 @@
-"""Random actions that persist as often as they are asked to."""
+"""Random actions that are repeated with the given probability."""
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +8,8 @@ import pytest
 from edl.envs.base import Box, Discrete
 from edl.envs.gridworld import chain
 from edl.envs.maze import maze
-from edl.explore.random_walk import RandomWalkConfig, random_action, random_walk, wander
-from edl.program import execute
+from edl.explore.random_walk import RandomWalkConfig, random_action, random_episode, random_walk
+from edl.program import run_program
 from tests.compiling import jit
 
 KEY = jax.random.key(0)
@@ -17,8 +17,8 @@ SQUARE = maze("square", horizon=20)
 
 
 @pytest.mark.parametrize("persistence", [0.0, 0.6, 1.0])
-def test_actions_are_repeated_as_often_as_asked(persistence):
-    episodes = jit(jax.vmap(lambda key: wander(key, SQUARE, persistence)))(jax.random.split(KEY, 100))
+def test_actions_are_repeated_with_probability_persistence(persistence):
+    episodes = jit(jax.vmap(lambda key: random_episode(key, SQUARE, persistence)))(jax.random.split(KEY, 100))
     repeated = jnp.all(episodes.actions[:, 1:] == episodes.actions[:, :-1], axis=-1)
     assert jnp.mean(repeated) == pytest.approx(persistence, abs=0.03)
 
@@ -37,7 +37,7 @@ def test_actions_are_uniform_over_the_space():
 def walked():
     config = RandomWalkConfig(iterations=3, rollouts=5, num_samples=500, region=lambda s: s[0] > 0)
     program = random_walk(SQUARE, config)
-    states, metrics = jit(lambda key: execute(random_walk(SQUARE, config), key))(KEY)
+    states, metrics = jit(lambda key: run_program(random_walk(SQUARE, config), key))(KEY)
     return program, states, metrics
 
 
@@ -57,9 +57,9 @@ def test_samples_are_visited_states_in_the_region(walked):
     assert states.samples[:, 0].min() > 0
 
 
-def test_walks_in_worlds_with_discrete_actions_that_end():
+def test_an_env_with_discrete_actions_and_terminations():
     config = RandomWalkConfig(iterations=2, rollouts=8, num_samples=100)
-    states, _ = jit(lambda key: execute(random_walk(chain(3, 30, terminates=True), config), key))(KEY)
+    states, _ = jit(lambda key: run_program(random_walk(chain(3, 30, terminates=True), config), key))(KEY)
     lengths = np.asarray(states.experience.lengths)
     assert (lengths >= 2).all()
     assert lengths.min() < 30

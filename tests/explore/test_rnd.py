@@ -1,4 +1,4 @@
-"""RND: its reward is that of the formula, its predictor learns what it was shown, and it explores."""
+"""RND: the reward equals the formula, the predictor learns the visited states, and the explorer explores."""
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +8,18 @@ import pytest
 
 from edl.envs.gridworld import gridworld
 from edl.envs.rollout import Episode, Skill
-from edl.explore.rnd import RNDConfig, discounted, distil, forget, prediction_error, rnd, rnd_bonus, whitened
+from edl.explore.rnd import (
+    RNDConfig,
+    discounted_sums,
+    limit_count,
+    prediction_error,
+    rnd,
+    rnd_bonus,
+    train_predictor,
+    whiten,
+)
 from edl.nets.normalise import RunningMoments, running_moments
-from edl.program import execute
+from edl.program import run_program
 
 CONFIG = RNDConfig(iterations=6, rollouts=8, hidden=(16,), embedding=4, predictor_learning_rate=1e-2, num_samples=64)
 BONUS = rnd_bonus(2, CONFIG)
@@ -32,33 +41,33 @@ def forward(net, x):
 def test_reward_by_hand(learned):
     reached = np.array([3.0, -1000.0])
     x = np.array([1.0, -5.0])  # whitened to (1, -250.5), and clipped
-    np.testing.assert_allclose(whitened(learned.moments, jnp.asarray(reached, jnp.float32)), x, atol=1e-6)
+    np.testing.assert_allclose(whiten(learned.moments, jnp.asarray(reached, jnp.float32)), x, atol=1e-6)
     error = np.sum((forward(learned.predictor.params, x) - forward(learned.target, x)) ** 2)
     np.testing.assert_allclose(prediction_error(learned, jnp.asarray(reached, jnp.float32)), error, rtol=1e-4)
-    features, none = jnp.array([[0.0, 0.0], reached]), jnp.zeros(1, bool)
-    episode = Episode(features, features, none, none, none, none, Skill(jnp.zeros(0), jnp.int32(0)))
+    features, zeros = jnp.array([[0.0, 0.0], reached]), jnp.zeros(1, bool)
+    episode = Episode(features, features, zeros, zeros, zeros, zeros, Skill(jnp.zeros(0), jnp.int32(0)))
     np.testing.assert_allclose(BONUS.reward(learned, episode), [error / 3], rtol=1e-4)
     blank = learned._replace(moments=running_moments(2))
     np.testing.assert_array_equal(BONUS.reward(blank, episode), [0.0])
 
 
-def test_returns_are_discounted_and_go_on():
+def test_returns_are_discounted_and_continue_into_the_next_episode():
     errors, valid = jnp.array([[1.0, 2.0, 9.0], [1.0, 1.0, 1.0]]), jnp.array([[True, True, False], [True] * 3])
-    running, sums = discounted(jnp.array([4.0, 0.0]), errors, valid, 0.5)
+    running, sums = discounted_sums(jnp.array([4.0, 0.0]), errors, valid, 0.5)
     np.testing.assert_allclose(sums, [[3, 3.5, 3.5], [1, 1.5, 1.75]])
     np.testing.assert_allclose(running, [3.5, 1.75])
 
 
-def test_the_scale_of_returns_forgets():
+def test_old_returns_lose_weight():
     old = RunningMoments(jnp.float32(1000.0), jnp.zeros(1), jnp.array([4000.0]))
-    kept = forget(old, 100)
+    kept = limit_count(old, 100)
     np.testing.assert_allclose([kept.count, kept.squares[0]], [100, 400])
-    np.testing.assert_allclose(forget(kept, 1000).squares, kept.squares)
+    np.testing.assert_allclose(limit_count(kept, 1000).squares, kept.squares)
     zeros = jnp.zeros((300, 1))
     assert kept.update(zeros, jnp.ones(300, bool)).normaliser().scale[0] == pytest.approx(1.0)  # 400 / 400
 
 
-def test_the_predictor_learns_where_it_has_been(learned):
+def test_the_predictor_learns_the_visited_states(learned):
     optimiser = optax.adam(CONFIG.predictor_learning_rate)
     near = jax.random.normal(jax.random.key(1), (200, 2))
     shown = jnp.arange(200) < 100
@@ -67,7 +76,7 @@ def test_the_predictor_learns_where_it_has_been(learned):
     def train(state, keys):
         state, _ = jax.lax.scan(
             lambda s, key: (
-                s._replace(predictor=distil(key, s, near + 8 * ~shown[:, None], shown, optimiser, CONFIG)),
+                s._replace(predictor=train_predictor(key, s, near + 8 * ~shown[:, None], shown, optimiser, CONFIG)),
                 None,
             ),
             state,
@@ -84,7 +93,7 @@ def test_the_predictor_learns_where_it_has_been(learned):
 @pytest.mark.slow
 def test_explores():
     env = gridworld(7, 7, 12)
-    states, metrics = jax.jit(lambda key: execute(rnd(env, CONFIG), key))(jax.random.key(0))
+    states, metrics = jax.jit(lambda key: run_program(rnd(env, CONFIG), key))(jax.random.key(0))
     assert states.samples.shape == (64, 2)
     assert states.experience.paths.shape == (48, 13, 2)
     assert (np.asarray(states.experience.lengths) == 12).all()
