@@ -1,14 +1,14 @@
-"""How much of a Gymnasium world's own vectorised speed is left when it is stepped from a compiled program.
+"""The speed of Gymnasium envs in a compiled program, relative to Gymnasium's own vector env.
 
     python benchmarks/host_stepping.py MountainCarContinuous-v0 HalfCheetah-v5
 
-Ours: episodes of the default horizon, played by `rollout` through `HostEnv`, resets included. Gymnasium's: as many
-environments in a `SyncVectorEnv` that does nothing but step. Actions are uniform, and drawn before the first step. Both
-count steps of real episodes alone: not those that a vector environment spends on resets, nor any after an end. The two
-take turns, because other work on the machine should slow them alike, and the share is the median over turns, of seconds
-and, where all steps are taken in this process, of processor seconds. It is to stay above 0.7.
+Ours: episodes of the default horizon, rolled out by `rollout` through `HostEnv`, including resets. Gymnasium's: as many
+envs in a `SyncVectorEnv` that only steps. Actions are uniform and drawn before the first step. Both sides count the
+steps of real episodes only: not the steps that a vector env spends on resets, nor steps after the end of an episode.
+The two sides alternate, because other work on the machine then slows both. The result is the median ratio over the
+rounds, of seconds and, where all steps run in this process, of CPU seconds. The target is a ratio above 0.7.
 
-``ENVS`` in the environment sets the number of environments; by default it is that of ``edl run``.
+The environment variable ``ENVS`` sets the number of envs; the default is that of ``edl run``.
 """
 
 import functools
@@ -24,27 +24,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edl.runtime import threefry
 from edl.envs.host import HostEnv, check_hosts
 from edl.envs.rollout import Skill, rollout
-from edl.runs.presets import complete
-from edl.runs.config import RunConfig
 from edl.explore.random_walk import random_action
-from edl.interop.gymnasium_envs import host_env
+from edl.interop.env_names import make_env
+from edl.runs.config import RunConfig
+from edl.runs.presets import complete
+from edl.runtime import threefry
 
 ROUNDS = 9
-WORLDS = ("MountainCarContinuous-v0", "CartPole-v1", "Pendulum-v1")
+ENV_IDS = ("MountainCarContinuous-v0", "CartPole-v1", "Pendulum-v1")
 
 
 class Cost(NamedTuple):
-    """Of a step, in seconds."""
+    """Seconds per step."""
 
     wall: float
-    processor: float
+    cpu: float
 
 
 def ours(env: HostEnv, envs: int) -> Callable[[int], int]:
-    """Play a batch of episodes in a compiled program, and count their steps."""
+    """Roll out a batch of episodes in a compiled program, and count their steps."""
 
     @jax.jit
     def play(env: HostEnv, key: jax.Array) -> jax.Array:
@@ -60,7 +60,7 @@ def ours(env: HostEnv, envs: int) -> Callable[[int], int]:
 
 
 def theirs(name: str, horizon: int, envs: int) -> Callable[[int], int]:
-    """Step a vector environment for as long as an episode lasts at most, and count real steps."""
+    """Step a vector env for one horizon, and count the steps of real episodes."""
     vector = gymnasium.make_vec(name, num_envs=envs, vectorization_mode="sync")
     vector.reset(seed=0)
     actions = [vector.action_space.sample() for _ in range(horizon)]
@@ -68,35 +68,34 @@ def theirs(name: str, horizon: int, envs: int) -> Callable[[int], int]:
     def play(seed: int) -> int:
         del seed
         ends = sum(int(np.sum(np.logical_or(*vector.step(action)[2:4]))) for action in actions)
-        return envs * horizon - ends  # an environment spends the step after its end on a reset
+        return envs * horizon - ends  # an env spends the step after an end on a reset
 
     return play
 
 
-def timed(play: Callable[[int], int], seed: int) -> Cost:
-    """What a step costs."""
-    wall, processor = time.perf_counter(), time.process_time()
+def measure(play: Callable[[int], int], seed: int) -> Cost:
+    wall, cpu = time.perf_counter(), time.process_time()
     steps = play(seed)
-    return Cost((time.perf_counter() - wall) / steps, (time.process_time() - processor) / steps)
+    return Cost((time.perf_counter() - wall) / steps, (time.process_time() - cpu) / steps)
 
 
 def main() -> None:
-    """Print a line per world."""
-    threefry.unroll()  # as every run does
-    for name in sys.argv[1:] or WORLDS:
+    """Print one line per env."""
+    threefry.enable()  # as the command line does
+    for name in sys.argv[1:] or ENV_IDS:
         envs = int(os.environ.get("ENVS", 0)) or complete(RunConfig(env=name)).learner.ppo.rollouts
-        env = host_env(name)
+        env = make_env(name)
         assert isinstance(env, HostEnv)
         players = ours(env, envs), theirs(name, env.horizon, envs)
-        turns = [[timed(play, seed) for play in players] for seed in range(ROUNDS + 1)][1:]  # the first one compiles
+        rounds = [[measure(play, seed) for play in players] for seed in range(ROUNDS + 1)][1:]  # the first one compiles
         check_hosts(env)
         workers = env.host.workers  # type: ignore[attr-defined]
         env.host.close()  # type: ignore[attr-defined]
-        wall, processor = (statistics.median(b[i] / a[i] for a, b in turns) for i in range(2))
-        rates = [1 / min(turn[i].wall for turn in turns) for i in range(2)]
-        by_processor = f"{workers} workers" if workers else f"{processor:.2f} by processor time"
+        wall, cpu = (statistics.median(b[i] / a[i] for a, b in rounds) for i in range(2))
+        rates = [1 / min(each[i].wall for each in rounds) for i in range(2)]
+        note = f"{workers} workers" if workers else f"{cpu:.2f} by CPU time"
         speeds = f"{rates[0]:>9,.0f} of {rates[1]:>9,.0f} steps/s"
-        print(f"{name:<28} {envs:>4} envs {speeds}: {wall:.2f}  ({by_processor})", flush=True)
+        print(f"{name:<28} {envs:>4} envs {speeds}: {wall:.2f}  ({note})", flush=True)
 
 
 if __name__ == "__main__":

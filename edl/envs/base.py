@@ -1,4 +1,4 @@
-"""What a world is: reset, step, observe. Pure functions of a key; its parameters are the arrays of a pytree."""
+"""The interface of an env: reset, step, observe, features. Pure functions of a key; an env is a pytree."""
 
 import abc
 from typing import Any, NamedTuple
@@ -10,14 +10,13 @@ from edl.types import Key
 
 
 class Box(NamedTuple):
-    """Actions in a box of R^a."""
+    """Continuous actions between ``low`` and ``high``."""
 
     low: Float[Array, " a"]
     high: Float[Array, " a"]
 
     @property
     def size(self) -> int:
-        """Number of numbers in an action."""
         return self.low.shape[0]
 
 
@@ -28,7 +27,7 @@ class Discrete(eqx.Module):
 
 
 class Step(NamedTuple):
-    """What a step leads to. Time limits are no terminations; ``state`` and ``observation`` are those reached."""
+    """The result of a step. A time limit truncates and does not terminate; ``state`` is the state reached."""
 
     state: PyTree
     observation: Float[Array, " o"]
@@ -37,17 +36,16 @@ class Step(NamedTuple):
 
 
 class Env(eqx.Module):
-    """A world. Subclasses are final; every array they hold is a leaf, so worlds of one shape can be vmapped."""
+    """An environment. Subclasses are final. Every array they hold is a leaf, so envs of one shape can be vmapped."""
 
     horizon: eqx.AbstractVar[int]
-    """Static: an episode is truncated after this many steps."""
+    """Maximum number of steps per episode. Static."""
     observation_size: eqx.AbstractVar[int]
     feature_size: eqx.AbstractVar[int]
 
     @property
     @abc.abstractmethod
-    def action_space(self) -> Box | Discrete:
-        """The actions the world takes."""
+    def action_space(self) -> Box | Discrete: ...
 
     @abc.abstractmethod
     def reset(self, key: Key) -> Any:
@@ -59,8 +57,8 @@ class Env(eqx.Module):
 
     @abc.abstractmethod
     def observe(self, state: Any) -> Float[Array, " o"]:
-        """What the policy sees of a state."""
+        """The observation of a state: the input of the policy."""
 
     @abc.abstractmethod
     def features(self, observation: Float[Array, " o"]) -> Float[Array, " s"]:
-        """What skills are about: the ``s`` of p(s), q(z|s) and q(s|z)."""
+        """The features that skills are about: the ``s`` of p(s), q(z|s) and q(s|z)."""

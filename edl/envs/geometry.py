@@ -1,11 +1,11 @@
-"""Walls, and a point that slides along them. The only place that knows the dynamics of a collision.
+"""Walls, and a point that slides along them: the dynamics of a collision.
 
 Walls are axis-aligned and have no thickness. A point that would touch one stops there, is pushed back by a random
-repulsion and goes on along the wall with what is left of its motion. Every piece of the way is tested against every
-wall before it is taken, so that a point can't cross a wall, whatever rounding does: it stays put instead.
+repulsion, and continues along the wall with the rest of its motion. Every segment of its path is tested against every
+wall first. If rounding would make it cross a wall, the point does not move, so a point never crosses a wall.
 
-The paper's worlds allow three contacts a step and drop the motion that is left. Here each contact spends the motion
-along one axis, so the second one spends the last of it and there is never a third.
+The paper's mazes allow three contacts per step and drop the remaining motion. Here each contact uses up the motion
+along one axis, so there are at most two.
 """
 
 import equinox as eqx
@@ -17,18 +17,18 @@ from jaxtyping import Array, Float
 from edl.types import Key
 
 CONTACTS = 2
-"""How many contacts a step can have: one for each axis."""
+"""Maximum number of contacts per step: one per axis."""
 REPULSION = 0.01
-"""A contact leaves a point nearer than this to the wall."""
+"""Maximum distance between a point and a wall after a contact."""
 SKIN = 1e-4
-"""Coming this near is a contact, and walls are this much longer than drawn: several ulp of any coordinate."""
+"""A point this near to a wall is in contact, and walls are this much longer at both ends: several ulp."""
 
 
 class Walls(eqx.Module):
-    """Walls by the axis they block: row 0 those that block motion in x (vertical ones), row 1 those that block y.
+    """Walls by the axis that they block: row 0 blocks motion in x (vertical walls), row 1 blocks motion in y.
 
-    A wall lies at ``level`` on its own axis and spans ``low`` to ``high`` on the other. Rows are padded with walls that
-    span nothing, so that several mazes can be stacked.
+    A wall is at ``level`` on its own axis and spans ``low`` to ``high`` on the other. Rows are padded with empty walls,
+    because several mazes can then be stacked.
     """
 
     level: Float[Array, "2 w"]
@@ -37,7 +37,7 @@ class Walls(eqx.Module):
 
 
 def walls(segments: np.ndarray) -> Walls:
-    """Walls from their ends, an array of shape (w, 2, 2) on the host."""
+    """Walls from their end points, a NumPy array of shape (w, 2, 2)."""
     lower, upper = segments.min(axis=1), segments.max(axis=1)
     vertical = lower[:, 0] == upper[:, 0]
     width = int(max(vertical.sum(), (~vertical).sum()))
@@ -51,7 +51,7 @@ def walls(segments: np.ndarray) -> Walls:
 
 
 def pad(walls: Walls, width: int) -> Walls:
-    """The same walls, with room for ``width`` of them per axis."""
+    """The same walls, padded to ``width`` per axis."""
     missing = ((0, 0), (0, width - walls.level.shape[-1]))
     return Walls(
         level=jnp.pad(walls.level, missing),
@@ -61,22 +61,22 @@ def pad(walls: Walls, width: int) -> Walls:
 
 
 def slide(key: Key, walls: Walls, point: Float[Array, " 2"], motion: Float[Array, " 2"]) -> Float[Array, " 2"]:
-    """Where ``point`` ends up when it moves by ``motion`` among ``walls``."""
+    """The position of ``point`` after it moves by ``motion`` among ``walls``."""
     return path(key, walls, point, motion)[-1]
 
 
 def path(key: Key, walls: Walls, point: Float[Array, " 2"], motion: Float[Array, " 2"]) -> list[Float[Array, " 2"]]:
-    """The corners of the way that `slide` takes, from ``point`` on; the last one is repeated if contacts are fewer."""
+    """The corners of the path of `slide`, starting with ``point``. With fewer contacts, the last corner is repeated."""
     repulsions = jax.random.uniform(key, (CONTACTS,), minval=2 * SKIN, maxval=REPULSION - SKIN)
     target = point + motion
     corners = [point]
     for repulsion in repulsions:
-        way = target - point
+        delta = target - point
         time = contact_times(walls, point, target)
         first = jnp.min(time)
         hit = (time == first) & (first <= 1.0)
-        # The level of the wall is where the way is at the time of the contact: no argmin, no gather.
-        landing = point + jnp.minimum(first, 1.0) * way - jnp.where(hit, jnp.sign(way) * repulsion, 0.0)
+        # The position at the time of the contact gives the level of the wall, without argmin and gather.
+        landing = point + jnp.minimum(first, 1.0) * delta - jnp.where(hit, jnp.sign(delta) * repulsion, 0.0)
         safe = jnp.min(contact_times(walls, point, landing)) > 1.0
         point = jnp.where(safe, landing, point)
         target = jnp.where(hit, point, target)
@@ -85,18 +85,18 @@ def path(key: Key, walls: Walls, point: Float[Array, " 2"], motion: Float[Array,
 
 
 def contact_times(walls: Walls, start: Float[Array, " 2"], end: Float[Array, " 2"]) -> Float[Array, " 2"]:
-    """When the straight way from ``start`` to ``end`` first meets a wall that blocks x, and one that blocks y.
+    """The times at which the segment from ``start`` to ``end`` first meets a wall that blocks x, and one that blocks y.
 
-    Times are shares of the way in [0, 1]; infinite if there is no contact. A point on a wall counts as being above it
-    or to its right. Nothing is in contact with a wall that it leaves or moves along.
+    A time is a fraction of the segment in [0, 1], or infinite if there is no contact. A point on a wall counts as above
+    it or to its right. A point that leaves a wall or moves along it is not in contact with it.
     """
-    way = (end - start)[:, None]
-    parallel = way == 0
+    delta = (end - start)[:, None]
+    parallel = delta == 0
     ahead = walls.level - start[:, None]
-    short = (walls.level - end[:, None]) * jnp.sign(way)
-    # Whether a wall is ahead and reached is decided by exact comparisons; only where it is met is subject to rounding.
-    reached = ~parallel & jnp.where(way > 0, ahead > 0, ahead <= 0) & (short <= SKIN)
-    time = jnp.clip(ahead * (1.0 / jnp.where(parallel, 1.0, way)), 0.0, 1.0)
-    across = start[::-1, None] + time * way[::-1]
+    short = (walls.level - end[:, None]) * jnp.sign(delta)
+    # Exact comparisons decide whether a wall is ahead and reached. Only the place of the contact is rounded.
+    reached = ~parallel & jnp.where(delta > 0, ahead > 0, ahead <= 0) & (short <= SKIN)
+    time = jnp.clip(ahead * (1.0 / jnp.where(parallel, 1.0, delta)), 0.0, 1.0)
+    across = start[::-1, None] + time * delta[::-1]
     met = reached & (walls.low <= across) & (across <= walls.high)
     return jnp.min(jnp.where(met, time, jnp.inf), axis=1)

@@ -1,4 +1,4 @@
-"""Tiny worlds whose answers are known: to test learners, and for the paper's analysis of rewards on a gridworld."""
+"""Tiny envs with known solutions: for tests of learners, and for the paper's analysis of rewards on a gridworld."""
 
 from typing import NamedTuple
 
@@ -10,11 +10,11 @@ from edl.envs.base import Box, Discrete, Env, Step
 from edl.types import Key
 
 MOVES = ((0, 0), (1, 0), (0, 1), (-1, 0), (0, -1))
-"""What the actions of a gridworld do: stay, right, up, left, down."""
+"""Displacement of each action: stay, right, up, left, down."""
 
 
 class OneStep(Env):
-    """The next state is the action, and the episode is over: whatever is paid for a state is learned for an action."""
+    """The next state is the action, and the episode terminates: the reward of a state is the reward of an action."""
 
     horizon: int = eqx.field(static=True, default=1)
     observation_size: int = eqx.field(static=True, default=1)
@@ -22,39 +22,33 @@ class OneStep(Env):
 
     @property
     def action_space(self) -> Box:
-        """The states that can be reached."""
         return Box(low=-jnp.ones(1), high=jnp.ones(1))
 
     def reset(self, key: Key) -> Float[Array, " 1"]:
-        """Always 0."""
         return jnp.zeros(1)
 
     def step(self, key: Key, state: Float[Array, " 1"], action: Float[Array, " 1"]) -> Step:
-        """Go where the action says, and terminate."""
         reached = jnp.clip(action, -1.0, 1.0)
         return Step(reached, reached, jnp.bool_(True), jnp.bool_(False))
 
     def observe(self, state: Float[Array, " 1"]) -> Float[Array, " 1"]:
-        """The state."""
         return state
 
     def features(self, observation: Float[Array, " 1"]) -> Float[Array, " 1"]:
-        """The state."""
         return observation
 
 
 class GridState(NamedTuple):
-    """Column and row of a tile, and how many steps were taken."""
+    """Column and row of a tile, and the number of steps so far."""
 
     tile: Int[Array, " 2"]
     time: Int[Array, ""]
 
 
 class GridWorld(Env):
-    """Tiles, a border that can't be crossed, and perhaps a tile that ends the episode.
+    """A rectangle of tiles with a border, and optionally a tile that terminates the episode.
 
-    A state is observed as (x, y) from the start, in tiles. ``end`` lies outside the world if nothing but the horizon
-    ends an episode.
+    The observation is (x, y) relative to the start, in tiles. If no tile terminates, ``end`` is outside of the grid.
     """
 
     shape: Int[Array, " 2"]
@@ -66,37 +60,33 @@ class GridWorld(Env):
 
     @property
     def action_space(self) -> Discrete:
-        """See ``MOVES``."""
         return Discrete(len(MOVES))
 
     def reset(self, key: Key) -> GridState:
-        """Always the start."""
         return GridState(self.start, jnp.int32(0))
 
     def step(self, key: Key, state: GridState, action: Int[Array, ""]) -> Step:
-        """Move by a tile, unless the border is in the way."""
+        """Move by one tile, unless the border blocks it."""
         tile = jnp.clip(state.tile + jnp.array(MOVES)[action], 0, self.shape - 1)
         reached = GridState(tile, state.time + 1)
         terminated = jnp.all(tile == self.end)
         return Step(reached, self.observe(reached), terminated, (reached.time >= self.horizon) & ~terminated)
 
     def observe(self, state: GridState) -> Float[Array, " 2"]:
-        """Tiles to the right of the start, and above it."""
         return (state.tile - self.start).astype(jnp.float32)
 
     def features(self, observation: Float[Array, " 2"]) -> Float[Array, " 2"]:
-        """The observation."""
         return observation
 
 
 def gridworld(width: int, height: int, horizon: int) -> GridWorld:
-    """A world that starts in the centre and never terminates: that of the paper's figure on reward landscapes."""
+    """A grid that starts in the centre and never terminates, as in the paper's figure of reward landscapes."""
     shape = jnp.array([width, height], jnp.int32)
     return GridWorld(shape=shape, start=shape // 2, end=jnp.full(2, -1, jnp.int32), horizon=horizon)
 
 
 def chain(length: int, horizon: int, *, terminates: bool) -> GridWorld:
-    """A row of tiles that starts at the left; its last tile ends the episode if the chain ``terminates``."""
+    """A row of tiles that starts at the left. Its last tile terminates the episode if ``terminates`` is set."""
     last = jnp.array([length - 1, 0], jnp.int32)
     end = last if terminates else jnp.full(2, -1, jnp.int32)
     shape = jnp.array([length, 1], jnp.int32)

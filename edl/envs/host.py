@@ -1,12 +1,12 @@
-"""Worlds that live outside of JAX: episodes are stepped on the host, a whole batch in one callback.
+"""Envs that run outside of JAX: a callback steps a whole batch of episodes on the host.
 
-A `HostEnv` is an `Env` like any other: the learners, explorers and objectives do not know the difference, and a program
-stays one compiled thing. Under ``vmap`` the callback gets the whole batch (of rollouts, and of seeds), so that the host
-steps it as a vector. An episode is a pure function of its key and its actions, because the key seeds the reset: seeds
-do not depend on their company, and resuming is bit for bit, for every world that keeps to its seed.
+A `HostEnv` is an ordinary `Env`: learners, explorers and objectives treat it like any other, and a program is still
+compiled as a whole. Under ``vmap`` the callback receives the whole batch (episodes and seeds), and the host steps it as
+a vector. The key seeds the reset, so an episode is a pure function of its key and its actions. Results therefore do not
+depend on which seeds run together, and resuming is bit for bit, for every env that is deterministic given its seed.
 
-A callback cannot raise without tearing the program down: a host that fails says so in ``failure`` and answers NaN from
-then on, and whoever ran the program asks by `check_hosts`.
+A callback cannot raise without aborting the program. A host that fails stores a message in ``failure`` and returns NaN
+from then on. The code that ran the program then calls `check_hosts`, which raises the message.
 """
 
 import contextlib
@@ -21,55 +21,59 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from edl.config import ConfigError
 from edl.envs.base import Box, Discrete, Env, Step
+from edl.envs.features import Features, select_features
 from edl.types import Key
 
 buffer_callback: Any = None
-with contextlib.suppress(ImportError):  # experimental: without it, a step costs a tenth of a millisecond more
+with contextlib.suppress(ImportError):  # experimental; without it, a callback costs 0.1 ms more
     from jax.experimental.buffer_callback import buffer_callback
 
 C = TypeVar("C")
-NOBODY = -1.0
-"""The ticket of an episode that is over: its row needs no answer."""
-Features = tuple[int, ...] | Callable[[Float[Array, " o"]], Float[Array, " s"]]
-"""What skills are about: dimensions of the observation, or a function of it."""
+FINISHED_EPISODE = -1.0
+"""Replaces the slot of an episode that has ended: the host ignores the row."""
+DEFAULT_HORIZON = 200
+"""Maximum number of steps per episode in envs of other libraries, unless ``horizon`` is set: skills are short."""
 
 
 @runtime_checkable
 class Host(Protocol):
-    """Steps episodes. Rows of a batch are flat vectors, so that a callback moves one array in and one out."""
+    """Steps batches of episodes. A row is a flat vector, because a callback then moves one array in and one out.
+
+    Each episode occupies a slot of the host, which `reset` returns and `step` receives.
+    """
 
     name: str
     failure: str | None
 
     def reset(self, seeds: Int[Array | np.ndarray, "*b"]) -> Float[np.ndarray, "*b r"]:
-        """Begin an episode per seed: its ticket, then its first observation."""
+        """Start one episode per seed. A row of the result is (slot, first observation)."""
         ...
 
     def step(self, moves: Float[Array | np.ndarray, "*b m"]) -> Float[np.ndarray, "*b r"]:
-        """Ticket (or `NOBODY`), time and action to ticket, observation, terminated and truncated."""
+        """Map rows of (slot or `FINISHED_EPISODE`, time, action) to (slot, observation, terminated, truncated)."""
         ...
 
 
-class WorldError(ConfigError):
-    """A world outside of JAX failed while it was stepped. What was checkpointed before is safe."""
+class EnvError(ConfigError):
+    """An env outside of JAX failed during a run. Earlier checkpoints of the run remain valid."""
 
 
 class HostState(NamedTuple):
-    """An episode: the host's number for it, the steps taken, what was last seen, and whether it has ended."""
+    """An episode: its slot on the host, the number of steps, the last observation, and whether it has ended."""
 
-    ticket: Float[Array, ""]
+    slot: Float[Array, ""]
     time: Int[Array, ""]
     observation: Float[Array, " o"]
-    over: Bool[Array, ""]
+    ended: Bool[Array, ""]
 
 
 class HostEnv(Env):
-    """A world stepped by a `Host`. ``num_actions`` is 0 if actions are continuous, in the box ``low`` to ``high``."""
+    """An env stepped by a `Host`. ``num_actions`` is 0 if actions are continuous, between ``low`` and ``high``."""
 
     low: Float[Array, " a"]
     high: Float[Array, " a"]
     host: Host = eqx.field(static=True)
-    about: Features = eqx.field(static=True)
+    chosen_features: Features = eqx.field(static=True)
     horizon: int = eqx.field(static=True)
     observation_size: int = eqx.field(static=True)
     feature_size: int = eqx.field(static=True)
@@ -77,80 +81,78 @@ class HostEnv(Env):
 
     @property
     def action_space(self) -> Box | Discrete:
-        """The actions the world takes."""
         return Discrete(self.num_actions) if self.num_actions else Box(self.low, self.high)
 
     def reset(self, key: Key) -> HostState:
-        """Begin an episode, seeded by the key."""
+        """Start an episode; the key determines its seed."""
         seed = jax.random.randint(key, (), 0, 2**31 - 1)
-        answer = ask(self.host.reset, seed, 1 + self.observation_size)
+        answer = call_host(self.host.reset, seed, 1 + self.observation_size)
         return HostState(answer[0], jnp.int32(0), answer[1:], jnp.bool_(False))
 
     def step(self, key: Key, state: HostState, action: Array) -> Step:
-        """Step the episode. One that is over stays where it is, and the host is not troubled with it."""
-        ticket = jnp.where(state.over, NOBODY, state.ticket)
+        """Step the episode. One that has ended keeps its state, and the host skips it."""
+        slot = jnp.where(state.ended, FINISHED_EPISODE, state.slot)
         flat = jnp.atleast_1d(jnp.asarray(action, jnp.float32))
-        move = jnp.concatenate([ticket[None], state.time[None].astype(jnp.float32), flat])
-        answer = ask(self.host.step, move, 3 + self.observation_size)
-        time = state.time + ~state.over
-        terminated = ~state.over & (answer[-2] > 0)
-        truncated = (~state.over & (answer[-1] > 0)) | (time >= self.horizon)
-        seen = jnp.where(state.over, state.observation, answer[1:-2])
-        ticket = jnp.where(state.over, state.ticket, answer[0])
-        return Step(HostState(ticket, time, seen, state.over | terminated | truncated), seen, terminated, truncated)
+        move = jnp.concatenate([slot[None], state.time[None].astype(jnp.float32), flat])
+        answer = call_host(self.host.step, move, 3 + self.observation_size)
+        time = state.time + ~state.ended
+        terminated = ~state.ended & (answer[-2] > 0)
+        truncated = (~state.ended & (answer[-1] > 0)) | (time >= self.horizon)
+        observation = jnp.where(state.ended, state.observation, answer[1:-2])
+        slot = jnp.where(state.ended, state.slot, answer[0])
+        reached = HostState(slot, time, observation, state.ended | terminated | truncated)
+        return Step(reached, observation, terminated, truncated)
 
     def observe(self, state: HostState) -> Float[Array, " o"]:
-        """What was last seen."""
         return state.observation
 
     def features(self, observation: Float[Array, " o"]) -> Float[Array, " s"]:
-        """The dimensions, or the function, that skills are about."""
-        return select(self.about, observation)
+        return select_features(self.chosen_features, observation)
 
 
-def ask(host: Callable[[Any], np.ndarray], question: Array, size: int) -> Float[Array, " r"]:
-    """A row of ``size`` numbers from the host, which gets the questions of the whole batch at once.
+def call_host(function: Callable[[Any], np.ndarray], row: Array, size: int) -> Float[Array, " r"]:
+    """Call ``function`` with the rows of the whole batch; a row of the result has ``size`` numbers.
 
-    Where the program runs on the processor, the host reads and writes the program's own memory. The way that works
-    everywhere makes JAX arrays of its arguments first, which takes longer than 20 steps of a simple world.
+    On a CPU the host reads and writes the program's own memory. `jax.pure_callback`, which works on every device,
+    converts its arguments to JAX arrays first, and that takes longer than 20 steps of a simple env.
     """
-    row = jax.ShapeDtypeStruct((size,), jnp.float32)
+    result = jax.ShapeDtypeStruct((size,), jnp.float32)
     if buffer_callback is None or jax.default_backend() != "cpu":
-        return jax.pure_callback(host, row, question, vmap_method="broadcast_all")
+        return jax.pure_callback(function, result, row, vmap_method="broadcast_all")
 
-    def answer(context: Any, out: Any, asked: Any) -> None:
-        np.asarray(out)[...] = host(np.asarray(asked))
+    def write(context: Any, out: Any, rows: Any) -> None:
+        np.asarray(out)[...] = function(np.asarray(rows))
 
-    return buffer_callback(answer, row, vmap_method="broadcast_all")(question)
+    return buffer_callback(write, result, vmap_method="broadcast_all")(row)
 
 
 @jax.custom_batching.custom_vmap
-def any_of_all(flag: Bool[Array, ""]) -> Bool[Array, ""]:
-    """Whether it is so for any member of the batch, however many ``vmap`` there are: one answer for all of them."""
+def any_in_batch(flag: Bool[Array, ""]) -> Bool[Array, ""]:
+    """Whether the flag is set for any member of the batch, across all enclosing ``vmap``."""
     return flag
 
 
-@any_of_all.def_vmap
-def _any_of_batch(size: int, batched: list[bool], flags: Bool[Array, "b ..."]) -> tuple[Array, bool]:
-    return any_of_all(jnp.any(flags, axis=0)), False
+@any_in_batch.def_vmap
+def _reduce_any(size: int, batched: list[bool], flags: Bool[Array, "b ..."]) -> tuple[Array, bool]:
+    return any_in_batch(jnp.any(flags, axis=0)), False
 
 
 def scan_while_any(
     playing: Callable[[Any], Bool[Array, ""]], body: Callable[[C, Any], tuple[C, PyTree]], first: C, xs: PyTree
 ) -> tuple[C, PyTree]:
-    """`jax.lax.scan` for episodes that may end early: the loop ends with the last episode of the batch.
+    """`jax.lax.scan` for episodes that may end early: the loop stops when the last episode of the batch ends.
 
-    An episode that is over stays as it is, and the rows after its end are all alike: what ``body`` makes of its end.
-    So they do not depend on how long the rest of the batch goes on.
+    An episode that has ended keeps its carry, and all rows after its end are equal to what ``body`` returns for that
+    carry. They do not depend on the length of the other episodes.
     """
     length = jax.tree.leaves(xs)[0].shape[0]
 
     def at(t: Int[Array, ""] | int) -> PyTree:
         return jax.tree.map(lambda x: x[t], xs)
 
-    def goes_on(loop: tuple) -> Bool[Array, ""]:
+    def unfinished(loop: tuple) -> Bool[Array, ""]:
         t, carry, _, _ = loop
-        return (t < length) & any_of_all(playing(carry))
+        return (t < length) & any_in_batch(playing(carry))
 
     def advance(loop: tuple) -> tuple:
         t, carry, rows, real = loop
@@ -163,25 +165,21 @@ def scan_while_any(
 
     shapes = jax.eval_shape(body, first, at(0))[1], jax.ShapeDtypeStruct((), bool)
     rows, real = jax.tree.map(lambda row: jnp.zeros((length, *row.shape), row.dtype), shapes)
-    _, last, rows, real = jax.lax.while_loop(goes_on, advance, (jnp.int32(0), first, rows, real))
-    _, after = body(last, at(length - 1))  # the chances of a step that it cannot have used
+    _, last, rows, real = jax.lax.while_loop(unfinished, advance, (jnp.int32(0), first, rows, real))
+    # The randomness of the last step is free: an episode that has used it has no rows after its end.
+    _, after = body(last, at(length - 1))
     return last, jax.vmap(lambda real, row: jax.tree.map(lambda x, y: jnp.where(real, x, y), row, after))(real, rows)
 
 
-def select(about: Features, observation: Float[Array, " o"]) -> Float[Array, " s"]:
-    """What skills are about, of an observation."""
-    return about(observation) if callable(about) else observation[jnp.array(about, jnp.int32)]
-
-
 def hosts_of(tree: PyTree) -> list[Host]:
-    """The hosts of the worlds in a tree."""
+    """The hosts of all `HostEnv` in a tree."""
     leaves = jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, HostEnv))
     return [leaf.host for leaf in leaves if isinstance(leaf, HostEnv)]
 
 
 def check_hosts(tree: Any) -> None:
-    """Raise what went wrong on the host, if anything did; the host is then ready for another try."""
+    """Raise the failure of a host as an `EnvError`, and clear it: the host can then be used again."""
     for host in hosts_of(tree):
         if host.failure is not None:
             failure, host.failure = host.failure, None
-            raise WorldError(failure)
+            raise EnvError(failure)

@@ -1,7 +1,7 @@
-"""Point mazes: the paper's worlds, and any maze written as text.
+"""Point mazes: the paper's envs, and any maze written as text.
 
-A state is a position (x, y), an action a displacement in [-0.95, 0.95]^2, walls are not observed, and an episode takes
-50 steps (the paper's table of environment details). All of a maze is arrays, so mazes can be vmapped too: see `stack`.
+A state is a position (x, y), an action is a displacement in [-0.95, 0.95]^2, walls are not observed, and an episode has
+50 steps (the paper's table of environment details). A maze consists of arrays, so mazes can be vmapped: see `stack`.
 """
 
 import pathlib
@@ -19,56 +19,56 @@ from edl.envs.geometry import Walls
 from edl.envs.layouts import Layout
 from edl.types import Key
 
+HORIZON = 50
+"""Default number of steps per episode."""
 MAX_ACTION = 0.95
 START_MARGIN = 0.05
-"""An episode starts at least this far from the borders of its start cell."""
+"""Minimum distance between the start of an episode and the border of its start cell."""
 
 
 class MazeState(NamedTuple):
-    """Where the point is, and how many steps it has taken."""
+    """The position of the point, and the number of steps so far."""
 
     position: Float[Array, " 2"]
     time: Int[Array, ""]
 
 
 class Maze(Env):
-    """A maze. Only the first ``num_cells`` of ``cells`` and ``num_starts`` of ``starts`` count: the rest is padding."""
+    """A maze. The first ``num_cells`` of ``cells`` and ``num_starts`` of ``starts`` are real, the rest is padding."""
 
     walls: Walls
     cells: Float[Array, "c 2"]
     num_cells: Int[Array, ""]
     starts: Float[Array, "m 2"]
     num_starts: Int[Array, ""]
-    horizon: int = eqx.field(static=True, default=50)
+    horizon: int = eqx.field(static=True, default=HORIZON)
     observation_size: int = eqx.field(static=True, default=2)
     feature_size: int = eqx.field(static=True, default=2)
 
     @property
     def action_space(self) -> Box:
-        """Displacements; what lies outside the box is clipped to it."""
+        """Displacements. `step` clips them to the box."""
         return Box(low=jnp.full(2, -MAX_ACTION), high=jnp.full(2, MAX_ACTION))
 
     def reset(self, key: Key) -> MazeState:
-        """A uniform point in a uniform start cell, away from the cell's borders."""
+        """A uniform point in a uniform start cell, not too close to the cell's border."""
         position = _in_cells(key, self.starts, self.num_starts, 0.5 - START_MARGIN)
         return MazeState(position, jnp.int32(0))
 
     def step(self, key: Key, state: MazeState, action: Float[Array, " 2"]) -> Step:
-        """Move, and slide along the walls in the way. Mazes never terminate."""
+        """Move, and slide along walls. Mazes never terminate."""
         motion = jnp.clip(action, -MAX_ACTION, MAX_ACTION)
         reached = MazeState(geometry.slide(key, self.walls, state.position, motion), state.time + 1)
         return Step(reached, self.observe(reached), jnp.bool_(False), reached.time >= self.horizon)
 
     def observe(self, state: MazeState) -> Float[Array, " 2"]:
-        """The position."""
         return state.position
 
     def features(self, observation: Float[Array, " 2"]) -> Float[Array, " 2"]:
-        """The position."""
         return observation
 
     def sample_states(self, key: Key, n: int) -> Float[Array, "n 2"]:
-        """The oracle: ``n`` positions, uniform over the area that can be reached."""
+        """The oracle: ``n`` positions, uniform over the reachable area."""
         return jax.vmap(lambda key: _in_cells(key, self.cells, self.num_cells, 0.5))(jax.random.split(key, n))
 
 
@@ -79,8 +79,8 @@ def _in_cells(key: Key, cells: Float[Array, "c 2"], count: Int[Array, ""], reach
     return cells[index] + jax.random.uniform(point_key, (2,), minval=-reach, maxval=reach)
 
 
-def maze(layout: Layout | str | pathlib.Path, horizon: int = 50) -> Maze:
-    """A maze from a layout, from the name of one, or from a text file."""
+def maze(layout: Layout | str | pathlib.Path, horizon: int = HORIZON) -> Maze:
+    """A maze from a layout, the name of a built-in layout, or a text file."""
     layout = layout if isinstance(layout, Layout) else layouts.load(layout)
     return Maze(
         walls=geometry.walls(layout.walls),
@@ -93,7 +93,7 @@ def maze(layout: Layout | str | pathlib.Path, horizon: int = 50) -> Maze:
 
 
 def stack(mazes: Sequence[Maze]) -> Maze:
-    """Mazes of one horizon as one pytree with a leading axis, padded to one shape: ``vmap`` over it."""
+    """Mazes with the same horizon as one pytree with a leading axis, padded to one shape: ``vmap`` over it."""
     num_walls = max(each.walls.level.shape[-1] for each in mazes)
     num_cells = max(len(each.cells) for each in mazes)
     num_starts = max(len(each.starts) for each in mazes)

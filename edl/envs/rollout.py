@@ -1,4 +1,4 @@
-"""The only time loop: play one episode with one skill."""
+"""The only time loop: roll out one episode with one skill."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,24 +14,23 @@ from edl.types import Key, Keys
 
 
 class Skill(NamedTuple):
-    """z.
+    """z: the input of the policy (``code``), a number (``index``; -1 if skills are continuous), and a ``goal``.
 
-    As the policy sees it (``code``), as a number (``index``; -1 if skills are continuous), and where it leads
-    (``goal``; None for methods without goals).
+    ``goal`` is None for methods without goals.
     """
 
     code: Float[Array, " z"]
     index: Int[Array, ""]
-    goal: Float[Array, " s"] = None  # type: ignore[assignment]  # whoever reads it is a method that has goals
+    goal: Float[Array, " s"] = None  # type: ignore[assignment]  # only methods with goals read it
 
 
 class Episode(NamedTuple):
     """One episode s_0, a_0, s_1, ..., s_T under one skill. A batch of episodes has a leading axis everywhere.
 
-    ``observations`` has one row more than the other arrays. Steps after a termination are played but not ``valid``.
-    ``extras`` is what the acting policy wants to remember of each step (PPO: the log-probability of its action).
-    ``rival`` holds the features in which the sibling's episode ended, where siblings are played (Sibling Rivalry).
-    ``states`` are the world's own s_1 .. s_T, of an episode that was restored, so that it can be restored from there.
+    ``observations`` has one row more than the other arrays. Steps after a termination are computed but not ``valid``.
+    ``extras`` holds what the actor returns at each step (PPO: the log-probability of its action).
+    ``rival`` holds the last features of the sibling's episode (Sibling Rivalry).
+    ``states`` holds the env states s_1 .. s_T of an episode that began in a given state: others can begin in them.
     """
 
     observations: Float[Array, "t1 o"]
@@ -41,7 +40,7 @@ class Episode(NamedTuple):
     truncated: Bool[Array, " t"]
     valid: Bool[Array, " t"]
     skill: Skill
-    extras: Any = None  # read by whoever put it there
+    extras: Any = None
     rival: Float[Array, " s"] = None  # type: ignore[assignment]
     states: PyTree | None = None
 
@@ -56,75 +55,75 @@ class Episode(NamedTuple):
         return self.features[self.length]
 
 
-def steps_a_turn() -> int:
-    """Steps in one turn of the time loop. On a GPU a turn costs as much as a step of one run; a CPU gains nothing."""
+def scan_unroll() -> int:
+    """Env steps per iteration of the scan. On a GPU an iteration itself costs as much as a step, on a CPU nothing."""
     return 1 if jax.default_backend() == "cpu" else 2
 
 
 Draw = Callable[[Key], Any]
-"""What an actor makes of its key before it has seen anything."""
+"""The part of an actor that depends on its key alone, e.g. the noise of an action."""
 Actor = Callable[[Any, Float[Array, " o"], Float[Array, " z"]], tuple[Array, Any]]
-"""(key, or what was drawn by it; observation; code) -> (action, extras)."""
-RememberingActor = Callable[[Any, Float[Array, " o"], Any], tuple[Array, Any, Any]]
-"""(key, or what was drawn by it; observation; memory) -> (action, extras, memory)."""
+"""(key or the result of `Draw`, observation, code) -> (action, extras)."""
+ActorWithMemory = Callable[[Any, Float[Array, " o"], Any], tuple[Array, Any, Any]]
+"""(key or the result of `Draw`, observation, memory) -> (action, extras, memory)."""
 
 
 def rollout(
     key: Key, env: Env, actor: Actor, skill: Skill, *, start_key: Key | None = None, draw: Draw | None = None
 ) -> Episode:
-    """Play ``env.horizon`` steps. Episodes with the same ``start_key`` start in the same state (siblings do).
+    """Roll out ``env.horizon`` steps. Episodes with the same ``start_key`` start in the same state (siblings).
 
-    With ``draw``, the actor gets ``draw(key)`` instead of a key, made for all steps before the first one is taken: a
-    loop over time cannot be wide, and random numbers can.
+    With ``draw``, the actor receives ``draw(key)`` instead of a key. It is computed for all steps at once before the
+    first one, because that vectorises over time and the loop does not.
     """
 
-    def remember(drawn: Any, observation: Float[Array, " o"], memory: None) -> tuple[Array, Any, None]:
+    def act(drawn: Any, observation: Float[Array, " o"], memory: None) -> tuple[Array, Any, None]:
         action, extras = actor(drawn, observation, skill.code)
         return action, extras, memory
 
-    return rollout_with_memory(key, env, remember, skill, lambda observation: None, start_key=start_key, draw=draw)
+    return rollout_with_memory(key, env, act, skill, lambda observation: None, start_key=start_key, draw=draw)
 
 
 def rollout_with_memory(
     key: Key,
     env: Env,
-    actor: RememberingActor,
+    actor: ActorWithMemory,
     skill: Skill,
-    begin: Callable[[Float[Array, " o"]], Any],
+    init_memory: Callable[[Float[Array, " o"]], Any],
     *,
     start_key: Key | None = None,
     start_state: PyTree | None = None,
     draw: Draw | None = None,
 ) -> Episode:
-    """Play an actor that carries a memory through the episode; ``begin`` makes it from the first observation.
+    """Roll out an actor with a memory, which ``init_memory`` computes from the first observation.
 
-    With ``start_state`` the episode does not start at a reset but in that state of the world. Its time limit begins
-    there, whatever the state's own clock says.
+    With ``start_state`` the episode starts in that state of the env instead of a reset. Its time limit counts from
+    there, and not from the time stored in the state.
     """
-    reset_key, play_key = jax.random.split(key)
-    restored = start_state is not None
-    state = start_state if restored else env.reset(reset_key if start_key is None else start_key)
+    reset_key, rollout_key = jax.random.split(key)
+    from_state = start_state is not None
+    state = start_state if from_state else env.reset(reset_key if start_key is None else start_key)
 
-    keys: Keys = jax.vmap(jax.random.split)(jax.random.split(play_key, env.horizon))
+    keys: Keys = jax.vmap(jax.random.split)(jax.random.split(rollout_key, env.horizon))
     drawn = keys[:, 0] if draw is None else jax.vmap(draw)(keys[:, 0])
 
-    def advance(carry, chances):
+    def advance(carry, random_inputs):
         state, memory, valid = carry
-        drawn, step_key = chances
+        drawn, step_key = random_inputs
         observation = env.observe(state)
         action, extras, memory = actor(drawn, observation, memory)
         step = env.step(step_key, state, action)
-        done = step.terminated if restored else step.terminated | step.truncated
-        states = step.state if restored else None
-        played = (observation, action, step.observation, step.terminated, step.truncated, valid, extras, states)
-        return (step.state, memory, valid & ~done), played
+        done = step.terminated if from_state else step.terminated | step.truncated
+        states = step.state if from_state else None
+        record = (observation, action, step.observation, step.terminated, step.truncated, valid, extras, states)
+        return (step.state, memory, valid & ~done), record
 
-    first = (state, begin(env.observe(state)), jnp.bool_(True))
-    # Steps outside of JAX are too dear to be played after the end.
-    by_host = partial(scan_while_any, lambda carry: carry[2])
-    scan = by_host if isinstance(env, HostEnv) else partial(jax.lax.scan, unroll=steps_a_turn())
-    _, played = scan(advance, first, (drawn, keys[:, 1]))
-    observations, actions, reached, terminated, truncated, valid, extras, states = played
+    first = (state, init_memory(env.observe(state)), jnp.bool_(True))
+    # Steps outside of JAX are too expensive to compute after the end of an episode.
+    on_host = partial(scan_while_any, lambda carry: carry[2])
+    scan = on_host if isinstance(env, HostEnv) else partial(jax.lax.scan, unroll=scan_unroll())
+    _, records = scan(advance, first, (drawn, keys[:, 1]))
+    observations, actions, reached, terminated, truncated, valid, extras, states = records
     observations = jnp.concatenate([observations, reached[-1:]])
     return Episode(
         observations=observations,

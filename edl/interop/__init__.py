@@ -1,1 +1,1 @@
-"""The only importer of foreign APIs. Nothing in here is imported before it is needed."""
+"""Adapters to other libraries. This is the only package that imports them, and it does so when they are needed."""

@@ -1,64 +1,205 @@
-"""Worlds that are not ours, by name: which names mean Gymnasium. Gymnasium itself is imported when one is made."""
+"""`make_env` resolves every way of naming an env.
 
+* a registered name (``edl.envs.ENVS``), or the path of a maze text file,
+* a Gymnasium id with optional arguments: ``Ant-v5?frame_skip=2``,
+* ``module:name`` of a class or function that makes an env,
+* a Python factory, given to ``edl.run(env=...)`` and kept under a name by `remember_factory`.
+
+A factory returns an `edl.envs.Env`, a Brax-style env or a Gymnasium env. Gymnasium is imported for its own envs only.
+
+Importing a module runs its code. Only the user may cause that, with `allow_import`; a run folder or a config file
+cannot.
+"""
+
+import ast
+import functools
+import importlib
 import pathlib
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from edl.config import ConfigError
+from edl.envs import layouts
 from edl.envs.base import Env
-from edl.envs.host import Features
+from edl.envs.features import Features, count_features, parse_features
+from edl.envs.host import DEFAULT_HORIZON, hosts_of
+from edl.envs.layouts import Layout
+from edl.envs.registry import BUILT_IN, ENVS, Factory, MazeFactory, check_env, layout_of, with_horizon
+from edl.interop.brax_envs import brax_env, is_brax_style, observation_size_of
 
-ID = re.compile(r"(?:[\w.-]+:)?(?:[\w-]+/)?[\w.-]+-v\d+(?:\?.*)?", re.ASCII)
-"""``name-v0``, with a namespace, a module to import first, and arguments, if need be: ``Ant-v5?frame_skip=2``."""
-NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
-"""``module:name`` of a class or function that makes an environment."""
+GYMNASIUM_ID = re.compile(r"(?:[\w.-]+:)?(?:[\w-]+/)?[\w.-]+-v\d+(?:\?.*)?", re.ASCII)
+"""``name-v0``, with an optional module to import first, a namespace, and arguments."""
+MODULE_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
+"""``module:name`` of a factory."""
 LOCAL = "python:"
-"""Begins the name of a factory that cannot be imported by its name."""
+"""Prefix of the name of a factory that cannot be imported, e.g. a lambda."""
 
-NAMED: set[str] = set()
-"""Worlds behind an import that the user has named in this process."""
-FACTORIES: dict[str, Callable[[], Any]] = {}
-"""Factories that were given as Python objects, by the name under which a run keeps them."""
+IMPORTS_ALLOWED: set[str] = set()
+"""Names that the user has given in this process, and whose modules may therefore be imported."""
+FACTORIES: dict[str, Factory] = {}
+"""Factories that the user has given as Python objects, by the name that the run stores."""
 
 
-def is_host_id(name: str) -> bool:
-    """Whether ``--env NAME`` means a Gymnasium environment rather than a maze."""
+def make_env(name: str, *, features: str | Features | None = None, horizon: int = 0, maze: str | None = None) -> Env:
+    """The env of that name. ``horizon=0`` keeps the env's own; ``maze`` is the saved text of a maze file."""
+    if is_maze(name):
+        _check_no_features(name, features)
+        layout = _maze_layout(name, maze)
+        return check_env(name, with_horizon(MazeFactory(layout), horizon)(), horizon)
+    _check_import_allowed(name)
+    return _build(name, FACTORIES.get(name) or ENVS.get(name), features, horizon)
+
+
+def layout_for(name: str, maze: str | None = None) -> Layout | None:
+    """The layout of a maze, from its saved text if given; None if the env is not a maze."""
+    return _maze_layout(name, maze) if is_maze(name) else None
+
+
+def is_maze(name: str) -> bool:
+    """Whether a name means a maze: a registered one, or a maze file.
+
+    The file need not exist, because a run keeps its text. So every name of no other kind counts as a maze file.
+    """
     if name in FACTORIES or name.startswith(LOCAL):
-        return True
-    return any(pattern.fullmatch(name) for pattern in (ID, NAME)) and not pathlib.Path(name).is_file()
+        return False
+    if name in ENVS:
+        return isinstance(ENVS[name], MazeFactory)
+    return not _is_id(name)
+
+
+def runs_on_host(env: Env) -> bool:
+    """Whether the env is stepped outside of JAX."""
+    return bool(hosts_of(env))
 
 
 def needs_import(name: str) -> bool:
-    """Whether a module has to be imported to make the world. That runs its code, so a file may not ask for it."""
-    return is_host_id(name) and ":" in name.partition("?")[0]
+    """Whether making the env imports a module that the name gives."""
+    if name in ENVS or name.startswith(LOCAL):
+        return False
+    return _is_id(name) and ":" in name.partition("?")[0]
 
 
-def name_world(name: str) -> str:
-    """The user names a world, who may have any module imported; a run's folder or a config file may not."""
-    NAMED.add(name)
+def allow_import(name: str) -> str:
+    """Allow the import of the module in ``name``. Call it only for names that the user has typed."""
+    IMPORTS_ALLOWED.add(name)
     return name
 
 
-def remember(factory: Callable[[], Any], name: str | None = None) -> str:
-    """The name of a factory. One that can be imported by its name can be loaded again without being given."""
+def remember_factory(factory: Factory, name: str | None = None) -> str:
+    """Keep a factory under its name, and return the name: ``module:name`` if it can be imported again."""
     if name is None:
         module, label = getattr(factory, "__module__", "?"), getattr(factory, "__qualname__", type(factory).__name__)
-        importable = module != "__main__" and NAME.fullmatch(f"{module}:{label}") is not None
+        importable = module != "__main__" and MODULE_NAME.fullmatch(f"{module}:{label}") is not None
         name = f"{module}:{label}" if importable else f"{LOCAL}{label}"
+    if name in BUILT_IN:
+        raise ConfigError(f"env {name!r} is a built-in maze and takes no factory. Leave out env=.")
     FACTORIES[name] = factory
     return name
 
 
-def host_world(name: str, features: str | Features | None = None, horizon: int = 0) -> Env:
-    """The world of that name; zero ``horizon`` leaves that to the world."""
-    if needs_import(name) and name not in FACTORIES and name not in NAMED and not name.startswith(LOCAL):
+def _is_id(name: str) -> bool:
+    """Whether the name is a Gymnasium id or ``module:name``."""
+    matches = any(pattern.fullmatch(name) for pattern in (GYMNASIUM_ID, MODULE_NAME))
+    return matches and not pathlib.Path(name).is_file()
+
+
+def _maze_layout(name: str, text: str | None) -> Layout:
+    return layout_of(name) if text is None else layouts.parse(text, pathlib.Path(name).stem)
+
+
+def _check_no_features(name: str, features: str | Features | None) -> None:
+    if features is not None:
+        raise ConfigError(f"env {name!r} has fixed features (got features={features!r}). Leave out --features.")
+
+
+def _check_import_allowed(name: str) -> None:
+    if needs_import(name) and name not in FACTORIES and name not in IMPORTS_ALLOWED:
         raise ConfigError(
-            f"the world {name!r} was named by a file, and importing it would run code: name it yourself, "
-            f"with --env {name}, or in Python edl.load(path, env={name!r})."
+            f"env {name!r} was named by a file, and importing it would run code. If you trust it, name it yourself: "
+            f"--env {name}, or in Python edl.load(path, env={name!r})."
         )
+
+
+def _factory_of(name: str) -> Factory:
+    """The factory of a Gymnasium id or of ``module:name``."""
+    if name.startswith(LOCAL):
+        raise ConfigError(
+            f"the env of this run was the Python object {name.removeprefix(LOCAL)}. "
+            "Pass it again: edl.load(path, env=...)."
+        )
+    if MODULE_NAME.fullmatch(name) and not GYMNASIUM_ID.fullmatch(name):
+        return _import_factory(name)
+    env_id, _, arguments = name.partition("?")
+    return functools.partial(_import_gymnasium_envs(name).make, env_id, **_parse_arguments(name, arguments))
+
+
+def _import_factory(name: str) -> Factory:
+    module, _, attribute = name.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # the user's module is in the folder in which the command runs
+    try:
+        factory = functools.reduce(getattr, attribute.split("."), importlib.import_module(module))
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"env {name!r} cannot be imported ({error}). module:name must name a class or function that makes an env. "
+            "Check the name, or run in the folder of the module."
+        ) from error
+    if not callable(factory):
+        raise ConfigError(f"env {name!r} must be a class or function (got a {type(factory).__name__}).")
+    return factory
+
+
+def _parse_arguments(name: str, text: str) -> dict[str, Any]:
+    """``a=1&b=false`` as keyword arguments."""
+    values: dict[str, Any] = {}
+    for part in filter(None, text.split("&")):
+        key, equals, value = part.partition("=")
+        if not equals or not key.isidentifier():
+            raise ConfigError(f"the arguments of env {name!r} must be key=value, joined by '&' (got {part!r}).")
+        try:
+            values[key] = ast.literal_eval({"true": "True", "false": "False", "none": "None"}.get(value.lower(), value))
+        except (ValueError, SyntaxError):
+            values[key] = value
+    return values
+
+
+def _import_gymnasium_envs(name: str) -> Any:
     try:
         from edl.interop import gymnasium_envs
     except ImportError as error:
-        raise ConfigError(f"world {name!r} needs Gymnasium, which is not installed: pip install gymnasium.") from error
-    return gymnasium_envs.host_env(name, FACTORIES.get(name), features, horizon)
+        raise ConfigError(f"env {name!r} needs Gymnasium, which is not installed: pip install gymnasium.") from error
+    return gymnasium_envs
+
+
+# Cached because envs outside of JAX are static to `jit`: a second object would compile every program again.
+@functools.lru_cache(maxsize=8)
+def _build(name: str, factory: Factory | None, features: str | Features | None, horizon: int) -> Env:
+    factory = with_horizon(_factory_of(name) if factory is None else factory, horizon)
+    made = _call(name, factory)
+    if isinstance(made, Env):
+        _check_no_features(name, features)
+        return check_env(name, made, horizon)
+    if is_brax_style(made):
+        size = observation_size_of(name, made)
+        chosen = parse_features(features, size)
+        return brax_env(made, chosen, size, count_features(chosen, size), horizon or DEFAULT_HORIZON)
+    return _import_gymnasium_envs(name).host_env(name, factory, made, features, horizon)
+
+
+def _call(name: str, factory: Callable[[], Any]) -> Any:
+    try:
+        return factory()
+    except ConfigError:
+        raise
+    except Exception as error:
+        # Gymnasium's DependencyNotInstalled is not an ImportError, and Gymnasium may not be installed itself.
+        if isinstance(error, ImportError) or type(error).__name__ == "DependencyNotInstalled":
+            raise ConfigError(
+                f"env {name!r} needs a package that is not installed: {error}. For MuJoCo: pip install 'edl[mujoco]'."
+            ) from error
+        raise ConfigError(
+            f"env {name!r} cannot be made ({type(error).__name__}: {error}). Check the name: it must be a Gymnasium "
+            "id, or module:name of a class or function that makes an env."
+        ) from error

@@ -1,7 +1,7 @@
-"""Gymnasium environments side by side, stepped one after the other: here, or in a worker process (`python -m`).
+"""Gymnasium envs in slots, stepped one after the other: in this process, or in a worker process (`python -m`).
 
-A worker is started as a program of its own, not by `multiprocessing`, which would import the user's script again; it
-needs neither JAX nor the rest of edl. What goes back and forth are arrays in small messages over a pipe.
+A worker is started as a separate program and not by `multiprocessing`, which would import the user's script again. It
+imports neither JAX nor the rest of edl. Messages are small arrays over a pipe.
 """
 
 import os
@@ -18,15 +18,15 @@ Factory = Callable[[], gymnasium.Env]
 
 
 class StepFailure(Exception):
-    """An environment failed; ``slot`` says which, if it is known."""
+    """An env failed; ``slot`` says which one, if it is known."""
 
-    def __init__(self, slot: int | None, what: str):
-        super().__init__(slot, what)
-        self.slot, self.what = slot, what
+    def __init__(self, slot: int | None, reason: str):
+        super().__init__(slot, reason)
+        self.slot, self.reason = slot, reason
 
 
-class Bench:
-    """Environments by slot, made when a slot is first used."""
+class EnvSlots:
+    """Envs by slot. An env is made when its slot is first used."""
 
     def __init__(self, factory: Factory, first: gymnasium.Env | None = None):
         self.factory = factory
@@ -38,29 +38,28 @@ class Bench:
         self.envs: dict[int, gymnasium.Env] = {}
 
     def reset(self, slots: Sequence[int], seeds: Sequence[int]) -> np.ndarray:
-        """First observations."""
+        """First observations, one row per slot."""
         observations = []
         for slot, seed in zip(slots, seeds, strict=True):
             try:
                 observations.append(self._env(slot).reset(seed=seed)[0])
             except Exception as error:
-                raise StepFailure(slot, _told(error)) from error
-        return self._checked(slots, observations)
+                raise StepFailure(slot, _describe(error)) from error
+        return self._check(slots, observations)
 
     def step(self, slots: Sequence[int], actions: np.ndarray) -> np.ndarray:
-        """Observations, terminated and truncated, as one row of numbers each."""
+        """Rows of (observation, terminated, truncated), one per slot."""
         observations, ends = [], []
         for slot, action in zip(slots, self.convert(actions), strict=True):
             try:
                 observation, _, terminated, truncated, _ = self.envs[slot].step(action)
             except Exception as error:
-                raise StepFailure(slot, _told(error)) from error
+                raise StepFailure(slot, _describe(error)) from error
             observations.append(observation)
             ends.append((terminated, truncated))
-        return np.concatenate([self._checked(slots, observations), np.array(ends, np.float32)], axis=1)
+        return np.concatenate([self._check(slots, observations), np.array(ends, np.float32)], axis=1)
 
     def close(self) -> None:
-        """Close all environments."""
         for env in self.envs.values():
             env.close()
         self.envs.clear()
@@ -71,8 +70,8 @@ class Bench:
             self.envs[slot] = made
         return self.envs[slot]
 
-    def _checked(self, slots: Sequence[int], observations: list) -> np.ndarray:
-        """All observations as one array: looking at each by itself would cost as much as stepping a simple world."""
+    def _check(self, slots: Sequence[int], observations: list) -> np.ndarray:
+        """All observations as one array. Checking each one alone would cost as much as stepping a simple env."""
         try:
             rows = np.array(observations, np.float32)
         except (TypeError, ValueError):
@@ -80,10 +79,10 @@ class Bench:
         if rows.shape != (len(slots), *self.shape):
             shapes = [np.shape(observation) for observation in observations]
             row = next((row for row, shape in enumerate(shapes) if shape != self.shape), 0)
-            raise StepFailure(slots[row], f"observed something of shape {shapes[row]} instead of {self.shape}")
+            raise StepFailure(slots[row], f"returned an observation of shape {shapes[row]} instead of {self.shape}")
         if not np.isfinite(rows).all():
             row, column = np.argwhere(~np.isfinite(rows))[0]
-            raise StepFailure(slots[row], f"observed {rows[row, column]} in dimension {column}")
+            raise StepFailure(slots[row], f"returned {rows[row, column]} in dimension {column} of its observation")
         return rows
 
 
@@ -98,37 +97,37 @@ def _as_box(space: Any) -> Callable[[np.ndarray], np.ndarray]:
     return convert
 
 
-def _told(error: Exception) -> str:
-    """The error and the line that raised it."""
+def _describe(error: Exception) -> str:
+    """The error, and the line that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
     return f"raised {type(error).__name__}: {error}{where}"
 
 
 def serve(pipe: Connection) -> None:
-    """A worker's life: make a bench from the factory it is sent, then reset and step what it is told to."""
-    # The factory is a live object of our own parent, sent over a pipe that nobody else holds: nothing from a file.
+    """The main loop of a worker: receive a factory, then reset and step envs on request."""
+    # Unpickling is safe here: the factory comes from the parent process over a private pipe, and not from a file.
     import cloudpickle
 
     try:
-        bench = Bench(cloudpickle.loads(pipe.recv_bytes()))
+        slots = EnvSlots(cloudpickle.loads(pipe.recv_bytes()))
     except Exception as error:
-        pipe.send((None, _told(error)))
+        pipe.send((None, _describe(error)))
         return
     pipe.send("ready")
     while True:
         try:
-            task, slots, values = pipe.recv()
+            task, chosen, values = pipe.recv()
         except (EOFError, KeyboardInterrupt):
-            return bench.close()
+            return slots.close()
         try:
-            pipe.send(bench.reset(slots, values) if task == "reset" else bench.step(slots, values))
+            pipe.send(slots.reset(chosen, values) if task == "reset" else slots.step(chosen, values))
         except StepFailure as failure:
-            pipe.send((failure.slot, failure.what))
+            pipe.send((failure.slot, failure.reason))
 
 
 if __name__ == "__main__":
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     serve(Connection(int(sys.argv[1])))

@@ -1,12 +1,15 @@
 """Our mazes as Gymnasium environments, one at a time or a batch in one compiled step.
 
+    from edl.interop.registration import register_envs
+    register_envs()
     gymnasium.make("edl/Bottleneck-v0")
     gymnasium.make_vec("edl/Maze-v0", num_envs=1024, path="mine.txt")
 
-Rewards are zero: a skill brings its own. The time limit is Gymnasium's, ``max_episode_steps``.
+Rewards are zero, because every skill has a reward of its own. The time limit is Gymnasium's ``max_episode_steps``.
 """
 
 import pathlib
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -22,28 +25,29 @@ from jaxtyping import Array, Bool, Float
 from edl.config import ConfigError
 from edl.envs import Layout, layout_of, layouts
 from edl.envs.base import Step
-from edl.envs.maze import MAX_ACTION, Maze, MazeState, maze
+from edl.envs.maze import HORIZON, MAX_ACTION, Maze, MazeState, maze
 from edl.interop.raster import Raster
-from edl.interop.registration import HORIZON
 from edl.types import Key
 
 NEXT_EPISODE = 2**31
-"""Folded into the key of an episode it gives that of the next; time steps, which are folded in too, are smaller."""
+"""Folded into the key of an episode, it gives the key of the next one. Time steps, also folded in, are smaller."""
 
 
 class MazeEnv(gymnasium.Env[np.ndarray, np.ndarray]):
-    """One maze: give the name of a ``world``, the ``path`` of a maze text, or the ``text`` itself."""
+    """One maze: the name of an ``env``, the ``path`` of a maze text file, or the ``text`` itself."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  Gymnasium's name and type
 
     def __init__(
         self,
-        world: str | None = None,
+        env: str | None = None,
         path: str | pathlib.Path | None = None,
         text: str | None = None,
         render_mode: str | None = None,
+        *,
+        world: str | None = None,
     ):
-        layout = choose_layout(world, path, text)
+        layout = choose_layout(renamed(env, world), path, text)
         self.render_mode = check_render_mode(render_mode)
         self.observation_space, self.action_space = spaces(layout)
         self._maze, self._raster = maze(layout), Raster(layout)
@@ -52,28 +56,28 @@ class MazeEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Start an episode. Everything in it follows from one draw of ``np_random``."""
+        """Start an episode. One draw of ``np_random`` determines its key."""
         super().reset(seed=seed)
         self._key = jax.random.key(draw_seed(self.np_random))
         self._state = _reset(self._maze, self._key)
         return np.array(self._state.position), {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Move. The time limit is kept by Gymnasium's wrapper, so the maze itself is never over."""
+        """Move. Gymnasium's wrapper applies the time limit, so the maze itself never ends an episode."""
         if self._state is None:
-            raise gymnasium.error.ResetNeeded("a maze has no state before its first reset: call env.reset().")
-        self._state = _step(self._maze, self._key, self._state, checked(action, (2,))).state
+            raise gymnasium.error.ResetNeeded("the env must be reset before its first step: call env.reset().")
+        self._state = _step(self._maze, self._key, self._state, check_actions(action, (2,))).state
         return np.array(self._state.position), 0.0, False, False, {}
 
     def render(self) -> np.ndarray | None:
-        """The maze seen from above, if made with ``render_mode="rgb_array"``."""
+        """The maze seen from above, with ``render_mode="rgb_array"``."""
         if self.render_mode is None:
             return None
         return self._raster.frame(np.zeros(2) if self._state is None else np.array(self._state.position))
 
 
 class MazeVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
-    """Many copies of one maze in one compiled step. A copy that is over is reset by the step after (``NEXT_STEP``)."""
+    """Many copies of one maze in one compiled step. The step after the end of an episode resets it (``NEXT_STEP``)."""
 
     metadata = {  # noqa: RUF012  Gymnasium's name and type
         "render_modes": ["rgb_array"],
@@ -85,12 +89,14 @@ class MazeVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarra
         self,
         num_envs: int = 1,
         max_episode_steps: int = HORIZON,
-        world: str | None = None,
+        env: str | None = None,
         path: str | pathlib.Path | None = None,
         text: str | None = None,
         render_mode: str | None = None,
+        *,
+        world: str | None = None,
     ):
-        layout = choose_layout(world, path, text)
+        layout = choose_layout(renamed(env, world), path, text)
         self.num_envs, self.render_mode = num_envs, check_render_mode(render_mode)
         self.single_observation_space, self.single_action_space = spaces(layout)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -101,7 +107,7 @@ class MazeVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarra
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Start all episodes. As everywhere in Gymnasium, copy i gets seed + i; its first episode is `MazeEnv`'s."""
+        """Start all episodes. As usual in Gymnasium, copy i gets seed + i. Its first episode equals `MazeEnv`'s."""
         seeds = list(range(seed, seed + self.num_envs)) if isinstance(seed, int) else seed
         super().reset(seed=seed if isinstance(seed, int) else None)
         if seeds is None:
@@ -113,69 +119,74 @@ class MazeVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarra
         return np.array(self._copies.states.position), {}
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Move all copies, except those that were over: these start again, whatever their action."""
+        """Move all copies. Those whose episode has ended ignore their action and are reset."""
         if self._copies is None:
-            raise gymnasium.error.ResetNeeded("mazes have no state before their first reset: call envs.reset().")
-        copies: Copies = _advance_all(self._maze, self._copies, checked(actions, (self.num_envs, 2)))
+            raise gymnasium.error.ResetNeeded("the envs must be reset before their first step: call envs.reset().")
+        copies: Copies = _advance_all(self._maze, self._copies, check_actions(actions, (self.num_envs, 2)))
         self._copies = copies
-        nobody = np.zeros(self.num_envs, bool)
-        return np.array(copies.states.position), np.zeros(self.num_envs), nobody, np.array(copies.over), {}
+        terminated = np.zeros(self.num_envs, bool)
+        return np.array(copies.states.position), np.zeros(self.num_envs), terminated, np.array(copies.truncated), {}
 
     def render(self) -> tuple[np.ndarray, ...] | None:
-        """One frame for each copy."""
+        """One frame per copy."""
         if self.render_mode is None:
             return None
         positions = np.zeros((self.num_envs, 2)) if self._copies is None else np.array(self._copies.states.position)
         return tuple(self._raster.frame(position) for position in positions)
 
 
-def choose_layout(world: str | None, path: str | pathlib.Path | None, text: str | None) -> Layout:
-    """The layout that exactly one of the three names."""
-    given = {"world": world, "path": path, "text": text}
+def renamed(env: str | None, world: str | None) -> str | None:
+    """``env``, or the deprecated argument ``world``."""
+    if world is not None:
+        warnings.warn("the argument 'world' is now called 'env'.", DeprecationWarning, stacklevel=3)
+    return world if env is None else env
+
+
+def choose_layout(env: str | None, path: str | pathlib.Path | None, text: str | None) -> Layout:
+    """The layout, from exactly one of the three arguments."""
+    given = {"env": env, "path": path, "text": text}
     given = {name: value for name, value in given.items() if value is not None}
     if len(given) != 1:
         got = " and ".join(given) or "none"
-        raise ConfigError(f"got {got} of world, path and text: give exactly one, e.g. path='mine.txt'.")
+        raise ConfigError(f"exactly one of env, path and text must be given (got {got}), e.g. path='mine.txt'.")
     if text is not None:
         return layouts.parse(text)
-    return layout_of(world) if world is not None else layouts.load(pathlib.Path(str(path)))
+    return layout_of(env) if env is not None else layouts.load(pathlib.Path(str(path)))
 
 
 def spaces(layout: Layout) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Box]:
-    """Observations in the box around the maze, and actions."""
+    """The observation space, which is the box around the maze, and the action space."""
     low, high = (corner.astype(np.float32) for corner in layout.bounds)
     actions = gymnasium.spaces.Box(-MAX_ACTION, MAX_ACTION, (2,), np.float32)
     return gymnasium.spaces.Box(low, high, dtype=np.float32), actions
 
 
 def check_render_mode(render_mode: str | None) -> str | None:
-    """``rgb_array`` or nothing."""
     if render_mode not in (None, "rgb_array"):
-        raise ConfigError(f"render_mode={render_mode!r}: mazes have 'rgb_array' alone; use that, or None.")
+        raise ConfigError(f"render_mode must be 'rgb_array' or None (got {render_mode!r}).")
     return render_mode
 
 
-def checked(actions: Any, shape: tuple[int, ...]) -> Float[Array, "*b 2"]:
-    """Actions as an array, if they are finite numbers of that shape."""
+def check_actions(actions: Any, shape: tuple[int, ...]) -> Float[Array, "*b 2"]:
     array = np.asarray(actions, np.float32)
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(
-            f"action {actions!r}: wanted finite numbers of shape {shape}, in [-{MAX_ACTION}, {MAX_ACTION}]."
+            f"actions must be finite numbers of shape {shape} in [-{MAX_ACTION}, {MAX_ACTION}] (got {actions!r})."
         )
     return jnp.asarray(array)
 
 
 def draw_seed(generator: np.random.Generator) -> int:
-    """What the key of an episode is made from."""
+    """The seed of an episode's key."""
     return int(generator.integers(2**32, dtype=np.uint32))
 
 
 class Copies(NamedTuple):
-    """Episodes being played, and which of them are over."""
+    """The current episodes: their keys, their states, and whether each was truncated by its last step."""
 
     keys: Key
     states: MazeState
-    over: Bool[Array, " b"]
+    truncated: Bool[Array, " b"]
 
 
 def reset(env: Maze, key: Key) -> MazeState:
@@ -189,11 +200,12 @@ def step(env: Maze, key: Key, state: MazeState, action: Float[Array, " 2"]) -> S
 
 
 def advance(env: Maze, copy: Copies, action: Float[Array, " 2"]) -> Copies:
-    """A step, or the first state of the next episode."""
+    """One step, or the first state of the next episode."""
     key = jax.random.fold_in(copy.keys, jnp.uint32(NEXT_EPISODE))
     moved = step(env, copy.keys, copy.states, action)
-    again, goes_on = Copies(key, reset(env, key), jnp.bool_(False)), Copies(copy.keys, moved.state, moved.truncated)
-    return jax.tree.map(lambda one, other: jnp.where(copy.over, one, other), again, goes_on)
+    next_episode = Copies(key, reset(env, key), jnp.bool_(False))
+    same_episode = Copies(copy.keys, moved.state, moved.truncated)
+    return jax.tree.map(lambda new, old: jnp.where(copy.truncated, new, old), next_episode, same_episode)
 
 
 _reset, _step = jax.jit(reset), jax.jit(step)

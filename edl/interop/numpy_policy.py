@@ -1,4 +1,4 @@
-"""From a `SkillPolicy` to NumPy: `to_numpy`, and `exported`, the text of one file that needs nothing else."""
+"""A `SkillPolicy` in NumPy: `to_numpy` converts it, and `exported` writes it as one self-contained Python file."""
 
 import importlib.resources
 
@@ -15,14 +15,14 @@ WIDTH = 110
 
 
 def to_numpy(policy: SkillPolicy) -> NumpySkills:
-    """The policy of one seed, in NumPy."""
+    """Convert the policy of one seed."""
     if policy.codes.ndim != 2:
         raise ConfigError(
-            f"a policy with codes of shape {policy.codes.shape} is that of several seeds: take one with run.seed(0)."
+            f"the policy must be of one seed (got codes of shape {policy.codes.shape}). Choose one: run.seed(0)."
         )
     kind = KINDS.get(type(policy.distribution))
     if kind is None or policy.integrate is not concatenate or policy.actor.activation is not jax.nn.relu:
-        raise ConfigError("this policy is no plain network of (s, z): it can be used from JAX only.")
+        raise ConfigError("this policy is not a plain network of (s, z) and runs in JAX only.")
     actor, distribution = policy.actor, policy.distribution
     arrays = {"codes": policy.codes, "mean": policy.normaliser.mean, "scale": policy.normaliser.scale}
     arrays |= {f"weight{i}": weight for i, weight in enumerate(actor.weights)}
@@ -33,7 +33,7 @@ def to_numpy(policy: SkillPolicy) -> NumpySkills:
 
 
 def exported(policy: SkillPolicy, about: str) -> str:
-    """A Python file with ``skills``, the policy; ``about`` says in one line where it is from."""
+    """The text of a Python file that defines ``skills``. ``about``, the origin of the policy, is its first comment."""
     source = importlib.resources.files("edl.interop").joinpath("numpy_skills.py").read_text("utf-8")
     skills = to_numpy(policy)
     text = skills.to_text()

@@ -1,11 +1,10 @@
-"""Skills in plain NumPy: pi(a|s,z) where there is no JAX, on a robot or behind a web server.
+"""Skills in plain NumPy: pi(a|s,z) without JAX, e.g. on a robot or in a web server.
 
-This file needs nothing but NumPy. `edl export` copies it, with the numbers of a policy appended, into one file that can
-be carried anywhere:
+This file needs NumPy only. `edl export` copies it into a new file and appends the arrays of a policy:
 
     from policy import skills
-    action = skills.mode(observation, 3)                          # skill number 3
-    action = skills.act(rng, observation, 0.5 * skills.codes[3] + 0.5 * skills.codes[4])    # any code, e.g. a blend
+    action = skills.mode(observation, 3)  # skill number 3
+    action = skills.act(rng, observation, 0.5 * skills.codes[3] + 0.5 * skills.codes[4])  # any code, e.g. a blend
 """
 
 import base64
@@ -18,7 +17,7 @@ EDGE = 1e-6
 
 
 class NumpySkills:
-    """pi(a|s,z) from the arrays of a trained policy. Observations may have leading axes; so may codes."""
+    """pi(a|s,z) from the arrays of a trained policy. Observations and codes may have leading axes."""
 
     def __init__(self, kind: str, arrays: dict[str, np.ndarray]):
         self.kind, self.arrays = kind, {name: np.asarray(array) for name, array in arrays.items()}
@@ -28,11 +27,10 @@ class NumpySkills:
 
     @property
     def num_skills(self) -> int:
-        """Rows of ``codes``."""
         return len(self.codes)
 
     def params(self, observation: Any, code: Any) -> np.ndarray:
-        """What the network puts out. ``code`` is a code, or the number of a skill."""
+        """The output of the network. ``code`` is a code, or the number of a skill."""
         seen = (np.asarray(observation, np.float32) - self.arrays["mean"]) / self.arrays["scale"]
         code = np.asarray(code)
         code = self.codes[code] if np.issubdtype(code.dtype, np.integer) else code.astype(np.float32)
@@ -45,7 +43,7 @@ class NumpySkills:
         return x @ weight + bias
 
     def mode(self, observation: Any, code: Any) -> np.ndarray:
-        """The most ordinary action: the mean of a continuous pi(a|s,z), the mode of a discrete one."""
+        """The deterministic action: the mean of a continuous pi(a|s,z), the mode of a discrete one."""
         params = self.params(observation, code)
         if self.kind == "categorical":
             return np.asarray(np.argmax(params, axis=-1))
@@ -73,14 +71,14 @@ class NumpySkills:
         return (low + (high - low) * unit).astype(np.float32)
 
     def to_text(self) -> str:
-        """All numbers, as text."""
+        """All arrays as text."""
         file = io.BytesIO()
         np.savez_compressed(file, **self.arrays)  # type: ignore[arg-type]
         return base64.b64encode(file.getvalue()).decode("ascii")
 
     @classmethod
     def from_text(cls, kind: str, text: str) -> "NumpySkills":
-        """The policy that `to_text` wrote down."""
+        """The inverse of `to_text`."""
         with np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False) as arrays:
             return cls(kind, dict(arrays))
 

@@ -1,7 +1,7 @@
-"""A policy as an ONNX graph: (observation, code) -> action, the mean of a continuous pi(a|s,z) or the mode of others.
+"""A policy as an ONNX graph: (observation, code) -> action, the mean of a continuous pi(a|s,z), else its mode.
 
-The network is a few matrix products, so the graph is written down node by node with ONNX's own helpers: nothing is
-traced, and no converter has to keep up with JAX.
+The network is a few matrix products, so the graph is built node by node with ONNX's own helpers. This needs no tracing
+and no converter that must follow changes of JAX.
 """
 
 import functools
@@ -14,17 +14,17 @@ from edl.interop.numpy_skills import EDGE, NumpySkills
 
 OPSET = 17
 IR_VERSION = 8
-"""Old enough for every runtime in use."""
+"""Old enough for all current runtimes."""
 
 
 def to_onnx(skills: NumpySkills) -> bytes:
-    """The bytes of a .onnx file, which takes ``observation`` (n, o) and ``code`` (n, z) and gives ``action``."""
+    """The bytes of a .onnx file with inputs ``observation`` (n, o) and ``code`` (n, z) and output ``action``."""
     try:
         import onnx
         from onnx import TensorProto, helper, numpy_helper
     except ImportError as error:
         raise ConfigError(
-            "ONNX needs the onnx package, which is not installed: pip install 'edl[export]', or export --format numpy."
+            "ONNX export needs onnx, which is not installed: pip install 'edl[export]', or use --format numpy."
         ) from error
     nodes: list[Any] = []
     constants: dict[str, np.ndarray] = {}
@@ -40,7 +40,7 @@ def to_onnx(skills: NumpySkills) -> bytes:
         nodes.append(helper.make_node(operation, names, [output], **attributes))
         return output
 
-    _write(skills, add)
+    _add_network(skills, add)
     sizes = {"observation": skills.arrays["mean"].shape[0], "code": skills.codes.shape[1]}
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", size]) for name, size in sizes.items()]
     discrete = skills.kind == "categorical"
@@ -50,15 +50,15 @@ def to_onnx(skills: NumpySkills) -> bytes:
         ["n"] if discrete else ["n", skills.arrays["low"].shape[0]],
     )
     params = helper.make_tensor_value_info("params", TensorProto.FLOAT, ["n", skills.layers[-1][1].shape[0]])
-    kept = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
-    graph = helper.make_graph(nodes, "skills", inputs, [action, params], kept)
+    initialisers = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "skills", inputs, [action, params], initialisers)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
     onnx.checker.check_model(model)
     return model.SerializeToString()
 
 
-def _write(skills: NumpySkills, add: Any) -> None:
-    """The nodes of the network and of what makes an action of its output."""
+def _add_network(skills: NumpySkills, add: Any) -> None:
+    """Add the nodes of the network, and of the action that follows from its output."""
     one = functools.partial(np.array, dtype=np.float32)
     x = add(
         "Concat", add("Div", add("Sub", "observation", skills.arrays["mean"]), skills.arrays["scale"]), "code", axis=1

@@ -1,8 +1,7 @@
-"""Other libraries' PPO on our maze, with the networks, batch and epochs of our recipe: who `edl bench` races against.
+"""PPO of other libraries on our maze, with the networks, batch and epochs of our settings: the peers of `edl bench`.
 
-Stable-Baselines3 is raced as its users run it, with its own vector of environments made by ``gymnasium.make``, and once
-more, as SBX is, with the maze as a batch that steps in one compiled call, which is kinder to it. Rejax gets the maze
-itself.
+Stable-Baselines3 is timed as its users run it, with its own vector env over ``gymnasium.make``. It is also timed, like
+SBX, with a vector env that steps all mazes in one compiled call, which is faster. Rejax uses the maze itself.
 """
 
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-ENV_ID = "edl/Bottleneck-v0"
+ENV_ID = "edl.interop.registration:edl/Bottleneck-v0"
 NUM_ENVS, NUM_STEPS, EPOCHS, MINIBATCHES, HIDDEN = 100, 50, 4, 10, [128, 128]
 BATCH = NUM_ENVS * NUM_STEPS
 
@@ -28,7 +27,7 @@ def sb3_batched(iterations: int) -> Callable[[], None]:
 
 
 def _sb3(iterations: int, env: Any) -> Callable[[], None]:
-    """On one thread: networks as small as these only wait for each other on several."""
+    """Use one thread: networks of this size are slower on several."""
     import torch
     from stable_baselines3 import PPO
 
@@ -58,25 +57,25 @@ def _baseline(algorithm: Any, iterations: int, env: Any, policy: dict[str, Any],
 
 
 def _vec_env() -> Any:
-    """Our vector environment in the form that Stable-Baselines3 has for them."""
+    """Our vector env as a Stable-Baselines3 `VecEnv`."""
     import gymnasium
     from stable_baselines3.common.vec_env import VecEnv
 
     inner = gymnasium.make_vec(ENV_ID, num_envs=NUM_ENVS)
 
-    class Batch(VecEnv):
+    class BatchedMazes(VecEnv):
         def __init__(self) -> None:
             super().__init__(NUM_ENVS, inner.single_observation_space, inner.single_action_space)
-            self.chosen = np.zeros((NUM_ENVS, 2), np.float32)
+            self.actions = np.zeros((NUM_ENVS, 2), np.float32)
 
         def reset(self) -> np.ndarray:
             return inner.reset(seed=0)[0]
 
         def step_async(self, actions: np.ndarray) -> None:
-            self.chosen = actions
+            self.actions = actions
 
         def step_wait(self) -> tuple:
-            observations, rewards, terminated, truncated, _ = inner.step(self.chosen)
+            observations, rewards, terminated, truncated, _ = inner.step(self.actions)
             return observations, rewards, terminated | truncated, [{} for _ in range(NUM_ENVS)]
 
         def close(self) -> None:
@@ -94,33 +93,33 @@ def _vec_env() -> Any:
         def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
             return [False] * NUM_ENVS
 
-    return Batch()
+    return BatchedMazes()
 
 
-def rejax(iterations: int) -> Callable[[], Any]:
-    """Rejax: one JAX program, as ours is; evaluated once, with as little as it lets us."""
+def rejax(iterations: int, seeds: int = 1) -> Callable[[], Any]:
+    """Rejax: one JAX program, like ours. It evaluates once, with an empty callback."""
     import jax
     from gymnax.environments import environment, spaces
     from rejax import PPO
 
     from edl.envs.maze import MAX_ACTION, maze
 
-    world = maze("bottleneck")
+    inner = maze("bottleneck")
 
-    class World(environment.Environment):
+    class RejaxMaze(environment.Environment):
         @property
         def default_params(self) -> Any:
-            return environment.EnvParams(max_steps_in_episode=world.horizon)
+            return environment.EnvParams(max_steps_in_episode=inner.horizon)
 
         def step(self, key: Any, state: Any, action: Any, params: Any = None) -> tuple:
             step_key, reset_key = jax.random.split(key)
-            step, fresh = world.step(step_key, state, action), world.reset(reset_key)
+            step, fresh = inner.step(step_key, state, action), inner.reset(reset_key)
             state = jax.tree.map(lambda new, old: jax.numpy.where(step.truncated, new, old), fresh, step.state)
-            return world.observe(state), state, jax.numpy.float32(0.0), step.truncated, {}
+            return inner.observe(state), state, jax.numpy.float32(0.0), step.truncated, {}
 
         def reset(self, key: Any, params: Any = None) -> tuple:
-            state = world.reset(key)
-            return world.observe(state), state
+            state = inner.reset(key)
+            return inner.observe(state), state
 
         def observation_space(self, params: Any) -> Any:
             return spaces.Box(-20.0, 20.0, (2,))
@@ -128,7 +127,7 @@ def rejax(iterations: int) -> Callable[[], Any]:
         def action_space(self, params: Any = None) -> Any:
             return spaces.Box(-MAX_ACTION, MAX_ACTION, (2,))
 
-    env = World()
+    env = RejaxMaze()
     algorithm = PPO.create(
         env=env,
         env_params=env.default_params,
@@ -141,8 +140,10 @@ def rejax(iterations: int) -> Callable[[], Any]:
         skip_initial_evaluation=True,
         agent_kwargs={"hidden_layer_sizes": tuple(HIDDEN), "activation": "relu"},
     ).replace(eval_callback=lambda *_: ())
-    train = jax.jit(lambda key: algorithm.train(key)[0].actor_ts.params)
-    return lambda: train(jax.random.key(0))
+    one = lambda key: algorithm.train(key)[0].actor_ts.params  # noqa: E731
+    train = jax.jit(one if seeds == 1 else jax.vmap(one))
+    keys = jax.random.key(0) if seeds == 1 else jax.random.split(jax.random.key(0), seeds)
+    return lambda: train(keys)
 
 
 PEERS: dict[str, Callable[[int], Callable[[], Any]]] = {

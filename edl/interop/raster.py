@@ -7,11 +7,11 @@ from edl.envs.layouts import Layout
 LONGEST_SIDE = 480
 OUTSIDE, INSIDE, START, WALL, POINT = (226, 228, 233), (255, 255, 255), (219, 240, 226), (38, 42, 54), (214, 64, 69)
 MARGIN = 0.15
-"""Room around the maze, in cells."""
+"""Width of the border around the maze, in cells."""
 
 
 class Raster:
-    """Draws a layout once, and then points on copies of it."""
+    """Draws a layout once, and then a point on copies of it."""
 
     def __init__(self, layout: Layout):
         low, high = layout.bounds

@@ -1,45 +1,37 @@
-"""Our worlds by their Gymnasium ids: ``import edl`` announces them, and imports Gymnasium no sooner than the user does.
+"""Our mazes by their Gymnasium ids. Importing this module registers them, so both of these work.
 
-Gymnasium 1.x has no plugins: an id exists once a package that registers it was imported. To do that without importing
-Gymnasium, which training never needs, the registration waits for the moment Gymnasium is imported.
+    gymnasium.make("edl.interop.registration:edl/Square-v0")
+
+    from edl.interop.registration import register_envs
+    register_envs()
+    gymnasium.make("edl/Square-v0")
+
+``import edl`` registers nothing, because it does not import Gymnasium.
 """
 
-import importlib.abc
-import importlib.machinery
-import importlib.util
-import sys
-import types
-from collections.abc import Iterable
+from typing import Any
 
-WORLDS = {
-    "edl/Square-v0": {"world": "square"},
-    "edl/Tree-v0": {"world": "tree"},
-    "edl/Bottleneck-v0": {"world": "bottleneck"},
-    "edl/CorridorCenter-v0": {"world": "corridor_center"},
-    "edl/CorridorLeft-v0": {"world": "corridor_left"},
+import gymnasium
+
+from edl.envs.maze import HORIZON
+
+GYMNASIUM_ENVS: dict[str, dict[str, Any]] = {
+    "edl/Square-v0": {"env": "square"},
+    "edl/Tree-v0": {"env": "tree"},
+    "edl/Bottleneck-v0": {"env": "bottleneck"},
+    "edl/CorridorCenter-v0": {"env": "corridor_center"},
+    "edl/CorridorLeft-v0": {"env": "corridor_left"},
     "edl/Maze-v0": {},
 }
-"""Ids, and what they are made with. The last one wants a ``path`` or a ``text``."""
-
-HORIZON = 50
+"""Ids and the arguments of their envs. ``edl/Maze-v0`` needs a ``path`` or a ``text``."""
 
 
-def announce() -> None:
-    """Register our worlds now if Gymnasium is imported, and else as soon as it is."""
-    if "gymnasium" in sys.modules:
-        register()
-    elif not any(isinstance(finder, _AfterGymnasium) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _AfterGymnasium())
-
-
-def register() -> None:
-    """Register the ids that are not registered yet."""
-    import gymnasium
-
-    for name, kwargs in WORLDS.items():
-        if name not in gymnasium.registry:
+def register_envs() -> None:
+    """Register the ids that Gymnasium does not know yet."""
+    for env_id, kwargs in GYMNASIUM_ENVS.items():
+        if env_id not in gymnasium.registry:
             gymnasium.register(
-                id=name,
+                id=env_id,
                 entry_point="edl.interop.maze_envs:MazeEnv",
                 vector_entry_point="edl.interop.maze_envs:MazeVectorEnv",
                 max_episode_steps=HORIZON,
@@ -47,23 +39,4 @@ def register() -> None:
             )
 
 
-class _AfterGymnasium(importlib.abc.MetaPathFinder):
-    """Finds nothing itself: it lets the others find Gymnasium, and has its loader register our worlds afterwards."""
-
-    def find_spec(
-        self, fullname: str, path: Iterable[str] | None, target: types.ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != "gymnasium":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
-        if spec is not None and spec.loader is not None:
-            loader, execute = spec.loader, spec.loader.exec_module
-
-            def execute_and_register(module: types.ModuleType) -> None:
-                execute(module)
-                register()
-
-            # The loader itself stays in place: importlib.resources and inspect ask it for more than this.
-            loader.exec_module = execute_and_register  # type: ignore[method-assign]
-        return spec
+register_envs()

@@ -1,4 +1,4 @@
-"""Random mazes, and a second opinion on walls: both written without the code under test."""
+"""Random mazes, and a reference check for collisions. Neither uses the code under test."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ NEIGHBOURS = ((0, 1), (1, 0), (0, -1), (-1, 0))
 
 
 def random_text(rng: np.random.Generator, height: int, width: int) -> str:
-    """A spanning tree over a random region of the grid with some more openings, one to three starts and '#' around."""
+    """A spanning tree over a random region of the grid, with more openings, one to three starts and '#' elsewhere."""
     region = _region(rng, height, width)
     grid = np.full((2 * height + 1, 2 * width + 1), " ")
     grid[::2, ::2] = "+"
@@ -28,7 +28,7 @@ def random_text(rng: np.random.Generator, height: int, width: int) -> str:
 
 
 def _region(rng: np.random.Generator, height: int, width: int) -> set[tuple[int, int]]:
-    """A connected set of cells that has grown from a random one."""
+    """A connected set of cells, grown from a random one."""
     region = {(int(rng.integers(height)), int(rng.integers(width)))}
     for _ in range(int(rng.integers(height * width // 2, 8 * height * width))):
         row, column = sorted(region)[int(rng.integers(len(region)))]
@@ -55,7 +55,7 @@ def _spanning_tree(rng: np.random.Generator, region: set[tuple[int, int]]) -> se
 
 
 def unit_walls(text: str) -> np.ndarray:
-    """Both ends of every '-' and '|', one by one: (w, 2, 2)."""
+    """Both ends of every single '-' and '|': (w, 2, 2)."""
     rows = text.split("\n")
     row0, column0 = next((r, c) for r, row in enumerate(rows) for c, char in enumerate(row) if char == "S")
     ends = []
@@ -70,9 +70,9 @@ def unit_walls(text: str) -> np.ndarray:
 
 
 def crosses(starts: np.ndarray, ends: np.ndarray, walls: np.ndarray) -> np.ndarray:
-    """Whether each way from ``starts`` to ``ends``, (n, 2), touches any wall; its ends and the walls' ends count.
+    """Whether each segment from ``starts`` to ``ends``, (n, 2), touches a wall. All end points belong to their segment.
 
-    In float64, in which the coordinates, their differences and (but for the last bits) the products are exact.
+    Computed in float64, where coordinates and their differences are exact, and products almost.
     """
     starts, ends = np.asarray(starts, np.float64), np.asarray(ends, np.float64)
     low, high = np.minimum(starts, ends), np.maximum(starts, ends)
@@ -85,5 +85,5 @@ def crosses(starts: np.ndarray, ends: np.ndarray, walls: np.ndarray) -> np.ndarr
 
 
 def _side(starts: np.ndarray, ends: np.ndarray, corner: np.ndarray) -> np.ndarray:
-    way, to = ends - starts, corner - starts
-    return np.sign(way[:, 0] * to[:, 1] - way[:, 1] * to[:, 0])
+    along, to = ends - starts, corner - starts
+    return np.sign(along[:, 0] * to[:, 1] - along[:, 1] * to[:, 0])

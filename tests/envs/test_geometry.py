@@ -9,7 +9,7 @@ from edl.envs import geometry, layouts
 from tests.envs.random_mazes import crosses, random_text, unit_walls
 
 WIDTH = 48
-"""Walls per axis that the random mazes are padded to: one program serves them all."""
+"""Walls per axis after padding: one compiled program then serves all random mazes."""
 POINTS, STEPS, MAZES = 512, 100, 20
 
 FRAME = np.array(
@@ -19,7 +19,7 @@ FRAME = np.array(
 
 @jax.jit
 def wander(key, walls, points):
-    """Corners of the ways of all points, (steps, points, contacts + 1, 2), under motions of all kinds."""
+    """Corners of the paths of all points, (steps, points, contacts + 1, 2), under random motions."""
 
     def advance(points, key):
         motion_key, slide_key = jax.random.split(key)
@@ -32,7 +32,7 @@ def wander(key, walls, points):
 
 
 def random_motions(key, n):
-    """Uniform ones, the corners of the box, its axes, exact diagonals, tiny ones, and none at all."""
+    """Motions of six kinds: uniform, corners of the box, along an axis, exact diagonals, tiny, and zero."""
     uniform_key, kind_key = jax.random.split(key)
     uniform = jax.random.uniform(uniform_key, (n, 2), minval=-0.95, maxval=0.95)
     along = jnp.where(jnp.abs(uniform) == jnp.max(jnp.abs(uniform), axis=1, keepdims=True), uniform, 0.0)
@@ -41,8 +41,8 @@ def random_motions(key, n):
     return kinds[jax.random.choice(kind_key, 6, (n,), p=jnp.array([0.4, 0.2, 0.15, 0.15, 0.05, 0.05])), jnp.arange(n)]
 
 
-def at_the_brink(rng, walls, n):
-    """Points that almost touch a wall, many of them in a corner, a few ulp away at most."""
+def points_near_walls(rng, walls, n):
+    """Points at most a few ulp away from a wall, many of them in a corner."""
     chosen = walls[rng.integers(len(walls), size=n)]
     share = np.where(rng.random((n, 1)) < 0.5, rng.integers(0, 2, size=(n, 1)), rng.random((n, 1)))
     points = (chosen[:, 0] + share * (chosen[:, 1] - chosen[:, 0])).astype(np.float32)
@@ -54,29 +54,29 @@ def at_the_brink(rng, walls, n):
 
 @settings(max_examples=MAZES)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_no_way_touches_a_wall(seed):
+def test_no_path_touches_a_wall(seed):
     rng = np.random.default_rng(seed)
     text = random_text(rng, int(rng.integers(1, 9)), int(rng.integers(1, 9)))
     layout, wall_ends = layouts.parse(text), unit_walls(text)
     walls = geometry.pad(geometry.walls(layout.walls), WIDTH)
     cells = rng.choice(layout.cells, POINTS) + rng.uniform(-0.499, 0.499, (POINTS, 2))
-    brink = at_the_brink(rng, wall_ends, POINTS // 2)
-    brink = brink[[np.abs(layout.cells - point).max(axis=1).min() < 0.5 for point in brink]]
-    points = np.concatenate([brink, cells])[:POINTS].astype(np.float32)
+    near = points_near_walls(rng, wall_ends, POINTS // 2)
+    near = near[[np.abs(layout.cells - point).max(axis=1).min() < 0.5 for point in near]]
+    points = np.concatenate([near, cells])[:POINTS].astype(np.float32)
     corners = np.asarray(wander(jax.random.key(seed), walls, points))
     starts, ends = corners[:, :, :-1].reshape(-1, 2), corners[:, :, 1:].reshape(-1, 2)
     assert not crosses(starts, ends, wall_ends).any()
-    home = {tuple(cell) for cell in layout.cells}
-    assert {tuple(cell) for cell in np.unique(np.round(corners[:, :, -1].reshape(-1, 2)), axis=0)} <= home
+    cell_set = {tuple(cell) for cell in layout.cells}
+    assert {tuple(cell) for cell in np.unique(np.round(corners[:, :, -1].reshape(-1, 2)), axis=0)} <= cell_set
 
 
-def test_a_million_moves_are_made():
+def test_the_random_tests_cover_a_million_moves():
     assert MAZES * POINTS * STEPS >= 1_000_000
 
 
-def test_the_second_opinion_sees_crossings():
-    ways = np.array([[[0, 0], [1, 0]], [[0, 0], [0.4, 0]], [[0, 0], [0.5, 0.5]], [[0.6, 0], [0.9, 0.9]]])
-    assert crosses(ways[:, 0], ways[:, 1], FRAME).tolist() == [True, False, True, False]
+def test_the_reference_check_finds_crossings():
+    segments = np.array([[[0, 0], [1, 0]], [[0, 0], [0.4, 0]], [[0, 0], [0.5, 0.5]], [[0.6, 0], [0.9, 0.9]]])
+    assert crosses(segments[:, 0], segments[:, 1], FRAME).tolist() == [True, False, True, False]
 
 
 jitted_slide = jax.jit(geometry.slide)
@@ -93,7 +93,7 @@ def test_free_motion_is_exact():
 
 
 @pytest.mark.parametrize(("motion", "axis"), [((0.8, 0.2), 0), ((-0.8, 0.2), 0), ((0.2, 0.8), 1), ((0.2, -0.8), 1)])
-def test_slides_along_the_wall_and_is_repelled(motion, axis):
+def test_a_point_slides_along_the_wall_and_is_repelled(motion, axis):
     ends = np.stack([slide((0, 0), motion, seed=seed) for seed in range(50)])
     np.testing.assert_allclose(ends[:, 1 - axis], motion[1 - axis], atol=1e-6)
     gaps = 0.5 - np.sign(motion[axis]) * ends[:, axis]
@@ -102,20 +102,20 @@ def test_slides_along_the_wall_and_is_repelled(motion, axis):
     assert len(np.unique(gaps)) > 40
 
 
-def test_ends_in_the_inner_corner():
+def test_a_point_stops_in_the_inner_corner():
     end = slide((0, 0), (0.9, 0.7))
     assert np.all((end < 0.5) & (end > 0.49))
 
 
-def test_goes_on_behind_the_end_of_a_wall():
+def test_a_point_passes_the_end_of_a_wall():
     wall = np.array([[[0.5, -1.0], [0.5, 0.25]]])
     np.testing.assert_allclose(slide((0, 0), (0.8, 0.6), wall), [0.8, 0.6], atol=1e-6)  # at x = 0.5, y is 0.375
-    end = slide((0, 0), (0.8, 0.3), wall)  # at x = 0.5, y is 0.1875: contact, then on to y = 0.3
+    end = slide((0, 0), (0.8, 0.3), wall)  # at x = 0.5, y is 0.1875: contact, then y = 0.3
     assert 0.49 < end[0] < 0.5
     assert end[1] == pytest.approx(0.3)
 
 
-def test_pressing_on_does_not_wear_the_wall_down():
+def test_repeated_contacts_never_cross_the_wall():
     point = np.zeros(2)
     for seed in range(200):
         point = slide(point, (0.95, 0.95), seed=seed)
@@ -132,7 +132,7 @@ def test_a_point_at_a_wall_can_leave_it_and_move_along_it(distance):
     assert end[1] == pytest.approx(0.3)
 
 
-def test_repulsion_stays_in_a_slit_narrower_than_itself():
+def test_a_point_stays_in_a_slit_narrower_than_the_repulsion():
     slit = np.array([[[0.0, -1.0], [0.0, 1.0]], [[0.004, -1.0], [0.004, 1.0]]])
     for seed in range(50):
         end = slide((0.002, 0), (0.5, 0.25), slit, seed)

@@ -21,27 +21,27 @@ def test_moves(action, reached):
     np.testing.assert_array_equal(step.observation, reached)
 
 
-def test_the_border_stops():
+def test_the_border_blocks_moves():
     env = gridworld(5, 3, horizon=10)
     corner = GridState(jnp.array([4, 2]), jnp.int32(0))
     for action in (1, 2):
         np.testing.assert_array_equal(env.step(KEY, corner, jnp.int32(action)).state.tile, corner.tile)
 
 
-def test_a_termination_is_no_truncation():
+def test_terminated_and_truncated_are_separate():
     skill = Skill(jnp.zeros(1), jnp.int32(0))
     ends = rollout(KEY, chain(4, 6, terminates=True), always(RIGHT), skill)
     assert ends.valid.tolist() == [True, True, True, False, False, False]
     assert ends.terminated.tolist()[:3] == [False, False, True]
     assert not ends.truncated[:5].any()
     np.testing.assert_array_equal(ends.last, [3, 0])
-    goes_on = rollout(KEY, chain(4, 6, terminates=False), always(RIGHT), skill)
-    assert goes_on.valid.all()
-    assert not goes_on.terminated.any()
-    assert goes_on.truncated.tolist() == [False] * 5 + [True]
+    continues = rollout(KEY, chain(4, 6, terminates=False), always(RIGHT), skill)
+    assert continues.valid.all()
+    assert not continues.terminated.any()
+    assert continues.truncated.tolist() == [False] * 5 + [True]
 
 
-def test_one_step_goes_where_the_action_says():
+def test_in_one_step_the_action_is_the_next_state():
     step = OneStep().step(KEY, jnp.zeros(1), jnp.array([0.3]))
     assert float(step.observation[0]) == pytest.approx(0.3)
     assert (bool(step.terminated), bool(step.truncated)) == (True, False)

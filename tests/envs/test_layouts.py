@@ -16,7 +16,7 @@ def rows(*lines):
     return "\n".join(lines)
 
 
-def test_hand_read_maze():
+def test_a_small_maze_is_parsed():
     layout = layouts.parse(rows("+-+-+", "|  S|", "+ +-+", "|S|# ", "+-+ +"), "hand")
     np.testing.assert_array_equal(layout.cells, [[-1, 0], [0, 0], [-1, -1]])
     np.testing.assert_array_equal(layout.starts, [[0, 0], [-1, -1]])
@@ -33,7 +33,7 @@ def test_hand_read_maze():
     [("square", 17, (5, 5)), ("tree", 31, (13, 7)), ("bottleneck", 100, (10, 10)), ("corridor_center", 11, (11, 1)),
      ("corridor_left", 11, (11, 1))],
 )  # fmt: skip
-def test_shipped_layouts(name, cells, box):
+def test_built_in_layouts(name, cells, box):
     layout = layouts.load(name)
     assert (layout.name, len(layout.cells)) == (name, cells)
     low, high = layout.bounds
@@ -77,12 +77,12 @@ def test_merged_walls_are_the_walls_of_the_text(seed):
         (rows("+ +-+", "|S  |", "+-+-+"), 1, 2, "leaks to the outside"),
         (rows("+-+-+", "|S   ", "+-+-+"), 2, 5, "leaks to the outside"),
         (rows("+-+-+", "|S #|", "+-+-+"), 2, 3, "leaks to the outside"),
-        (rows("+-+-+", "|S| |", "+-+-+"), 2, 4, "can't be reached"),
+        (rows("+-+-+", "|S| |", "+-+-+"), 2, 4, "cannot be reached"),
         ("", 1, 1, "0 characters"),
         ("+", 1, 1, "1 characters"),
     ],
 )
-def test_broken_text_names_row_and_column(text, row, column, words):
+def test_an_error_names_row_and_column(text, row, column, words):
     with pytest.raises(ConfigError) as caught:
         layouts.parse(text, "broken")
     message = str(caught.value)
@@ -90,7 +90,7 @@ def test_broken_text_names_row_and_column(text, row, column, words):
     assert words in message
 
 
-def test_every_opened_border_of_a_shipped_maze_is_found():
+def test_every_opened_border_of_a_built_in_maze_is_found():
     layout = layouts.load("bottleneck")
     grid = [list(row) for row in layout.text.split("\n")]
     for row, column in [(0, 3), (5, 0), (20, 19), (11, 20)]:
@@ -100,7 +100,7 @@ def test_every_opened_border_of_a_shipped_maze_is_found():
             layouts.parse("\n".join("".join(line) for line in broken))
 
 
-def test_stripped_trailing_spaces_windows_line_ends_and_blank_lines_are_forgiven():
+def test_stripped_trailing_spaces_windows_line_ends_and_blank_lines_are_accepted():
     tree = layouts.load("tree")
     stripped = "\r\n".join(row.rstrip() for row in tree.text.split("\n")) + "\r\n\r\n"
     assert stripped.replace("\r", "").rstrip() != tree.text
@@ -108,11 +108,11 @@ def test_stripped_trailing_spaces_windows_line_ends_and_blank_lines_are_forgiven
         np.testing.assert_array_equal(getattr(layouts.parse(stripped, "tree"), field.name), getattr(tree, field.name))
 
 
-def test_walls_outside_the_maze_are_no_error():
+def test_walls_outside_the_maze_are_accepted():
     assert len(layouts.parse(rows("+-+-+-+", "|S|#|# ", "+-+ + +")).cells) == 1
 
 
-def test_a_maze_too_wide_for_float32_is_refused():
+def test_a_maze_too_wide_for_float32_is_rejected():
     with pytest.raises(ConfigError, match="more than 256 cells along a side"):
         layouts.parse(rows("+" + "-+" * 257, "|S" + "  " * 256 + "|", "+" + "-+" * 257))
 
@@ -126,10 +126,10 @@ def test_load_reads_a_file(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"\xff\xfe\x00", "is not text"), (b" " * 1_000_001, "over 1000000 bytes"), (None, "can't be read"),
+    [(b"\xff\xfe\x00", "is not text"), (b" " * 1_000_001, "at most 1000000 bytes"), (None, "cannot be read"),
      (b"\x00\x00\x00", "row 1, column 1")],
 )  # fmt: skip
-def test_load_refuses_what_is_no_maze(tmp_path, content, words):
+def test_load_rejects_files_that_are_not_mazes(tmp_path, content, words):
     path = tmp_path / "broken.txt"
     if content is not None:
         path.write_bytes(content)
@@ -137,6 +137,6 @@ def test_load_refuses_what_is_no_maze(tmp_path, content, words):
         layouts.load(path)
 
 
-def test_load_refuses_a_folder(tmp_path):
-    with pytest.raises(ConfigError, match="can't be read"):
+def test_load_rejects_a_folder(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read"):
         layouts.load(tmp_path)

@@ -3,8 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edl.config import ConfigError
-from edl.envs import WORLDS, layout_of, layouts, make
+from edl.envs import layout_of, layouts, make
 from edl.envs.maze import MAX_ACTION, MazeState, maze, stack
 from edl.envs.rollout import Skill, rollout
 from tests.compiling import jit
@@ -12,7 +11,7 @@ from tests.compiling import jit
 TWO_STARTS = layouts.parse("+-+-+-+\n|S   S|\n+-+-+-+", "two")
 
 
-def test_a_random_policy_plays_whole_episodes():
+def test_a_random_policy_completes_episodes():
     env = make("square")
 
     def actor(key, observation, code):
@@ -38,7 +37,7 @@ def test_actions_are_clipped_to_the_box():
 
 
 @pytest.mark.parametrize(("time", "truncated"), [(48, False), (49, True)])
-def test_truncates_at_the_horizon(time, truncated):
+def test_an_episode_is_truncated_at_the_horizon(time, truncated):
     env = maze("square")
     step = env.step(jax.random.key(0), MazeState(jnp.zeros(2), jnp.int32(time)), jnp.zeros(2))
     assert (bool(step.truncated), bool(step.terminated), int(step.state.time)) == (truncated, False, time + 1)
@@ -66,11 +65,11 @@ def test_oracle_is_uniform_over_the_cells():
     assert np.abs(histogram - 31_000 / 16).max() < 5 * (31_000 / 16) ** 0.5
 
 
-def test_stacked_mazes_are_the_mazes():
+def test_stacked_mazes_behave_like_single_mazes():
     mazes = [make("tree"), maze(TWO_STARTS)]
     keys = jax.random.split(jax.random.key(0), 50)
 
-    def walk(env):
+    def random_walk(env):
         def advance(state, key):
             act_key, step_key = jax.random.split(key)
             step = env.step(step_key, state, jax.random.uniform(act_key, (2,), minval=-1, maxval=1))
@@ -78,27 +77,7 @@ def test_stacked_mazes_are_the_mazes():
 
         return jax.lax.scan(advance, env.reset(keys[0]), keys)[1], env.sample_states(keys[1], 100)
 
-    stacked = jit(jax.vmap(walk))(stack(mazes))
+    stacked = jit(jax.vmap(random_walk))(stack(mazes))
     for index, each in enumerate(mazes):
-        for together, alone in zip(stacked, jit(walk)(each), strict=True):
+        for together, alone in zip(stacked, jit(random_walk)(each), strict=True):
             np.testing.assert_allclose(together[index], alone, atol=1e-5)
-
-
-def test_worlds_by_name_and_by_path(tmp_path):
-    assert set(WORLDS) == set(layouts.NAMES)
-    for name, build in WORLDS.items():
-        assert int(build().num_cells) == len(layout_of(name).cells)
-    path = tmp_path / "mine.txt"
-    path.write_text(TWO_STARTS.text)
-    assert int(make(path).num_starts) == int(make(str(path)).num_starts) == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "hint"), [("bottelneck", "did you mean 'bottleneck'"), ("zzz", "unknown world 'zzz': Give")]
-)
-def test_unknown_world_lists_the_names(name, hint):
-    with pytest.raises(ConfigError, match=hint) as caught:
-        make(name)
-    assert all(world in str(caught.value) for world in WORLDS)
-    with pytest.raises(ConfigError, match="can't be read"):
-        make("no/such/maze.txt")

@@ -1,4 +1,4 @@
-"""An episode is what the world and the actor make of each other, step by step."""
+"""`rollout` and `rollout_with_memory`: what an episode records, and which keys it uses."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ def always(action):
     return lambda key, observation, code: (jnp.int32(action), jnp.zeros(()))
 
 
-def test_records_what_was_seen_done_and_reached():
+def test_an_episode_records_observations_actions_and_ends():
     episode = rollout(KEY, chain(4, 3, terminates=False), always(RIGHT), SKILL)
     np.testing.assert_array_equal(episode.observations[:, 0], [0, 1, 2, 3])
     np.testing.assert_array_equal(episode.features, episode.observations)
@@ -31,7 +31,7 @@ def test_records_what_was_seen_done_and_reached():
     assert episode.skill is SKILL
 
 
-def test_what_follows_a_termination_is_not_valid():
+def test_steps_after_a_termination_are_not_valid():
     episode = rollout(KEY, chain(3, 6, terminates=True), always(RIGHT), SKILL)
     np.testing.assert_array_equal(episode.valid, [True, True, False, False, False, False])
     assert episode.terminated[1]
@@ -39,7 +39,7 @@ def test_what_follows_a_termination_is_not_valid():
     np.testing.assert_array_equal(episode.last, [2, 0])
 
 
-def test_the_actor_sees_the_observation_and_the_code():
+def test_the_actor_receives_the_observation_and_the_code():
     def act(key, observation, code):
         return jnp.where(observation[0] < code[0], RIGHT, UP), observation[0] * 10
 
@@ -49,7 +49,7 @@ def test_the_actor_sees_the_observation_and_the_code():
     np.testing.assert_array_equal(episode.extras, [0, 10, 10, 10])
 
 
-def test_memory_is_made_from_the_first_observation_and_carried():
+def test_the_memory_starts_with_the_first_observation_and_is_carried():
     def act(key, observation, count):
         return jnp.int32(RIGHT), count, count + 1
 
@@ -57,14 +57,14 @@ def test_memory_is_made_from_the_first_observation_and_carried():
     np.testing.assert_array_equal(episode.extras, [5, 6, 7, 8])
 
 
-def test_each_step_has_a_key_of_its_own():
+def test_each_step_has_its_own_key():
     def act(key, observation, code):
         return jnp.int32(0), jax.random.uniform(key)
 
     assert len(np.unique(rollout(KEY, gridworld(3, 3, 20), act, SKILL).extras)) == 20
 
 
-def test_what_is_drawn_beforehand_is_drawn_by_the_same_keys():
+def test_draw_uses_the_same_keys_as_the_actor():
     def act(number, observation, code):
         return jnp.int32(0), number
 
@@ -75,7 +75,7 @@ def test_what_is_drawn_beforehand_is_drawn_by_the_same_keys():
     np.testing.assert_array_equal(before.extras, rollout(KEY, gridworld(3, 3, 20), act_by_key, SKILL).extras)
 
 
-def test_episodes_with_one_start_key_start_together_and_go_apart():
+def test_episodes_with_the_same_start_key_share_only_their_first_state():
     env = maze("square", horizon=3)
 
     def act(key, observation, code):
@@ -92,7 +92,7 @@ def test_episodes_with_one_start_key_start_together_and_go_apart():
     assert not np.allclose(first[0], elsewhere[0])
 
 
-def test_an_episode_can_begin_in_a_state_of_the_world_and_has_all_its_time():
+def test_an_episode_from_a_given_state_has_the_full_horizon():
     env = chain(9, 3, terminates=True)
     late = env.reset(KEY)._replace(tile=jnp.array([4, 0], jnp.int32), time=jnp.int32(2))
 
@@ -105,7 +105,7 @@ def test_an_episode_can_begin_in_a_state_of_the_world_and_has_all_its_time():
     np.testing.assert_array_equal(episode.states.tile[:, 0], [5, 6, 7])
 
 
-def test_a_batch_of_episodes_is_a_vmap():
+def test_episodes_can_be_vmapped():
     env = chain(3, 5, terminates=True)
     actions = jnp.array([0, RIGHT])
     batch = jax.vmap(lambda action: rollout(KEY, env, lambda *_: (action, jnp.zeros(())), SKILL))(actions)

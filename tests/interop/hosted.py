@@ -1,4 +1,4 @@
-"""A small Gymnasium world for tests: a point on a line, with whatever can go wrong."""
+"""A small Gymnasium env for tests: a point on a line, which can fail in several ways."""
 
 import os
 
@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Line(gymnasium.Env):
-    """Position and velocity on a line; ``trouble`` is what happens at step ``when`` of every episode."""
+    """Position and velocity on a line. At step ``when`` of every episode the env fails with ``trouble``, if any."""
 
     def __init__(self, discrete: bool = False, trouble: str = "", when: int = 3, ends: bool = False):
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float64)
@@ -39,9 +39,9 @@ class Line(gymnasium.Env):
         return bad, 0.0, False, False, {}
 
 
-class Moody(Line):
-    """Has the trouble that the environment variable ``MOODY`` says, in whatever process, at its third step."""
+class FailingLine(Line):
+    """Fails at its third step with the trouble in the environment variable ``LINE_TROUBLE``, in any process."""
 
     def step(self, action):
-        self.trouble, self.when = os.environ.get("MOODY"), 3
+        self.trouble, self.when = os.environ.get("LINE_TROUBLE"), 3
         return super().step(action)

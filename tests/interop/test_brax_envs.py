@@ -1,4 +1,4 @@
-"""Brax-style environments under jit, shown on one that has Brax's interface and nothing of Brax."""
+"""Brax-style envs under jit, tested with a small env that has the interface of Brax."""
 
 from typing import Any, NamedTuple
 
@@ -9,8 +9,7 @@ import pytest
 
 from edl.config import ConfigError
 from edl.envs.rollout import Skill, rollout
-from edl.interop.gymnasium_envs import host_env
-from edl.interop.env_names import remember
+from edl.interop.env_names import make_env, remember_factory
 from tests.compiling import jit
 
 
@@ -34,6 +33,10 @@ class Glider:
         return state._replace(obs=state.obs.at[0].set(position), done=(position > 1.0).astype(jnp.float32))
 
 
+def make(factory, features=None, horizon=0):
+    return make_env(remember_factory(factory), features=features, horizon=horizon)
+
+
 def play(env, push: float):
     def act(key, observation, code):
         return jnp.full(1, push), jnp.zeros(())
@@ -43,8 +46,8 @@ def play(env, push: float):
     return jit(jax.vmap(lambda key: rollout(key, env, act, skill)))(keys)
 
 
-def test_a_brax_style_world_is_stepped_and_ends_when_it_is_done():
-    env = host_env("glider", Glider, "0", 6)
+def test_a_brax_style_env_terminates_when_it_is_done():
+    env = make(Glider, "0", 6)
     episodes = play(env, push=5.0)  # clipped to 1
     assert episodes.features.shape == (4, 7, 1)
     np.testing.assert_allclose(np.diff(episodes.features[:, :3, 0]), 0.4, rtol=1e-5)
@@ -53,14 +56,14 @@ def test_a_brax_style_world_is_stepped_and_ends_when_it_is_done():
     assert len(np.unique(episodes.observations[:, 0, 0])) == 4
 
 
-def test_a_world_that_blows_up_ends_before_and_one_that_is_over_stays():
+def test_an_episode_ends_before_its_physics_diverges_and_keeps_its_last_state():
     class Unstable(Glider):
         def step(self, state, action):
             reached = super().step(state, action)
             position = reached.obs[0]
             return reached._replace(obs=jnp.where(position > 0.7, jnp.nan, reached.obs), done=position < -0.7)
 
-    env = host_env("unstable", Unstable, "0", 6)
+    env = make(Unstable, "0", 6)
     for push in (1.0, -1.0):
         episodes = play(env, push)
         assert np.isfinite(episodes.observations).all()
@@ -69,23 +72,23 @@ def test_a_world_that_blows_up_ends_before_and_one_that_is_over_stays():
         np.testing.assert_array_equal(episodes.features[:, 2:], episodes.features[:, 2:3].repeat(5, axis=1))
 
 
-def test_a_time_limit_is_no_termination():
-    episodes = play(host_env("glider", Glider, None, 5), push=0.0)
+def test_the_horizon_truncates_and_does_not_terminate():
+    episodes = play(make(Glider, None, 5), push=0.0)
     assert episodes.valid.all()
     assert episodes.truncated[:, -1].all()
     assert not episodes.terminated.any()
     assert episodes.features.shape == (4, 6, 3)
 
 
-def test_observations_that_are_no_vector_are_refused():
+def test_observations_must_be_vectors():
     class Pixels(Glider):
         def reset(self, rng):
             return State(jnp.zeros((8, 8)), jnp.float32(0.0), {})
 
-    with pytest.raises(ConfigError, match="a vector is wanted"):
-        host_env("pixels", Pixels)
+    with pytest.raises(ConfigError, match="must be a vector"):
+        make(Pixels)
 
 
-def test_a_factory_of_nothing_known_is_refused():
-    with pytest.raises(ConfigError, match=r"made a dict: a gymnasium.Env is wanted"):
-        host_env(remember(dict), dict)
+def test_a_factory_must_make_an_env_of_a_known_kind():
+    with pytest.raises(ConfigError, match=r"or a gymnasium.Env \(got a dict\)"):
+        make(dict)

@@ -1,4 +1,4 @@
-"""Gymnasium worlds under jit: pure functions of a key, whoever steps them; and what can go wrong."""
+"""Gymnasium envs under jit: episodes are pure functions of a key, and failures are reported."""
 
 import functools
 
@@ -10,10 +10,10 @@ import pytest
 
 from edl.config import ConfigError
 from edl.envs.base import Box, Discrete
-from edl.envs.host import WorldError, check_hosts
+from edl.envs.host import EnvError, check_hosts
 from edl.envs.rollout import Skill, rollout
+from edl.interop.env_names import allow_import, make_env
 from edl.interop.gymnasium_envs import host_env
-from edl.interop.env_names import is_host_id, remember
 from tests.compiling import jit
 from tests.interop.hosted import Line
 
@@ -22,7 +22,7 @@ SKILL = Skill(jnp.zeros(0), jnp.int32(0))
 
 def make(horizon: int = 6, workers: int = 0, features=None, **options):
     factory = functools.partial(Line, **options)
-    return host_env(f"line {options}", factory, features, horizon, workers)
+    return host_env(f"line {options}", factory, factory(), features, horizon, workers)
 
 
 def push(key, observation, code):
@@ -51,29 +51,29 @@ def test_an_episode_is_a_function_of_its_key():
     assert not one.terminated.any()
 
 
-def test_a_seed_is_the_same_in_any_company_and_in_any_process():
+def test_a_seed_gives_the_same_episodes_in_any_batch_and_in_worker_processes():
     keys = jax.random.split(jax.random.key(3), 2)
-    env, crew = make(), make(workers=2)
+    env, with_workers = make(), make(workers=2)
     together = jax.vmap(play, in_axes=(0, None))(keys, env)
     for number, key in enumerate(keys):
         np.testing.assert_array_equal(together.observations[number], play(key, env).observations)
-    np.testing.assert_array_equal(play(keys[0], crew).observations, together.observations[0])
-    crew.host.close()
+    np.testing.assert_array_equal(play(keys[0], with_workers).observations, together.observations[0])
+    with_workers.host.close()
 
 
-def test_siblings_start_together_and_go_apart():
+def test_siblings_share_only_their_first_state():
     env = make()
 
     @jit
-    def family(key, start):
+    def siblings(key, start):
         return jax.vmap(lambda key: rollout(key, env, push, SKILL, start_key=start))(jax.random.split(key))
 
-    one, other = family(jax.random.key(0), jax.random.key(1)).observations
+    one, other = siblings(jax.random.key(0), jax.random.key(1)).observations
     np.testing.assert_array_equal(one[0], other[0])
     assert not np.allclose(one[1:], other[1:])
 
 
-def test_what_follows_a_termination_is_not_valid_and_stays():
+def test_steps_after_a_termination_are_not_valid_and_keep_the_last_observation():
     def right(key, observation, code):
         return jnp.ones(1), jnp.zeros(())
 
@@ -90,17 +90,17 @@ def rightwards(key, observation, code):
     return jax.random.uniform(key, (1,), minval=0.5, maxval=1.0), jnp.zeros(())
 
 
-def test_a_batch_ends_with_its_last_episode(monkeypatch):
+def test_the_loop_ends_with_the_last_episode_of_the_batch(monkeypatch):
     env, calls = make(ends=True, horizon=50), []
     step = type(env.host).step
     monkeypatch.setattr(type(env.host), "step", lambda host, moves: calls.append(1) or step(host, moves))
     longest = int(np.sum(play(jax.random.key(0), env, rightwards).valid, axis=1).max())
     check_hosts(env)
     assert longest < 10
-    assert len(calls) == longest + 1  # one more for what follows the end
+    assert len(calls) == longest + 1  # one more for the rows after the end
 
 
-def test_what_follows_an_end_is_the_same_in_any_company():
+def test_rows_after_the_end_do_not_depend_on_the_batch():
     keys = jax.random.split(jax.random.key(7), 3)
     env = make(ends=True, horizon=20)
     together = jax.vmap(functools.partial(play, actor=rightwards), in_axes=(0, None))(keys, env)
@@ -110,53 +110,55 @@ def test_what_follows_an_end_is_the_same_in_any_company():
         jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda x, i=number: x[i], together), alone)
 
 
-def test_the_way_for_every_device_gives_the_same(monkeypatch):
-    wanted = play(jax.random.key(0), make(ends=True), rightwards).observations
+def test_pure_callback_gives_the_same_episodes(monkeypatch):
+    expected = play(jax.random.key(0), make(ends=True), rightwards).observations
     monkeypatch.setattr("edl.envs.host.buffer_callback", None)
-    env = make(ends=True, horizon=6, workers=0, features="0")  # another world, so that it is traced again
-    np.testing.assert_array_equal(play(jax.random.key(0), env, rightwards).observations, wanted)
+    env = make(ends=True, horizon=6, workers=0, features="0")  # a new env, which is traced again
+    np.testing.assert_array_equal(play(jax.random.key(0), env, rightwards).observations, expected)
 
 
-def test_discrete_actions_count_from_where_the_world_does():
+def test_discrete_actions_start_at_the_start_of_the_space():
     env = make(discrete=True)
     assert env.action_space == Discrete(3)
     episodes = play(jax.random.key(0), env, steer)
     np.testing.assert_allclose(episodes.observations[:, 1:, 1], episodes.actions - 1)
 
 
-def test_slots_are_used_again():
-    env = make()
+def test_envs_are_reused_for_new_episodes():
+    made = []
+    env = host_env("counted", lambda: made.append(1) or Line(), Line(), None, 6, 0)
     for seed in range(4):
         play(jax.random.key(seed), env)
-    assert len(env.host._seeds) == 5
+    check_hosts(env)
+    assert len(made) == 4  # and the first one, for 5 episodes at a time
 
 
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize(
-    ("trouble", "said"),
+    ("trouble", "message"),
     [
         ("raise", r"raised RuntimeError: the motor is on fire .* at step 3 of an episode"),
-        ("nan", r"observed nan in dimension 0 at step 3"),
-        ("shape", r"observed something of shape \(3,\) instead of \(2,\) at step 3"),
+        ("nan", r"returned nan in dimension 0 of its observation at step 3 of an episode \(seed \d+\)"),
+        ("shape", r"returned an observation of shape \(3,\) instead of \(2,\) at step 3"),
     ],
 )
-def test_a_world_that_fails_is_named_with_the_step(trouble, said, workers):
+def test_a_failure_names_the_env_and_the_step(trouble, message, workers):
     env = make(trouble=trouble, workers=workers)
     play(jax.random.key(0), env)
-    with pytest.raises(WorldError, match=said) as error:
+    with pytest.raises(EnvError, match=message) as error:
         check_hosts(env)
     assert "line {'trouble'" in str(error.value)
-    check_hosts(env)  # said once, and ready for another try
+    check_hosts(env)  # raised once; the env can be used again
     play(jax.random.key(0), env)
-    with pytest.raises(WorldError, match=said):
+    with pytest.raises(EnvError, match=message):
         check_hosts(env)
     env.host.close()
 
 
-def test_a_worker_that_dies_is_told():
+def test_the_death_of_a_worker_process_is_reported():
     env = make(trouble="die", workers=1)
     play(jax.random.key(0), env)
-    with pytest.raises(WorldError, match="took its worker process down"):
+    with pytest.raises(EnvError, match=r"crashed its worker process \(exit status 7\)"):
         check_hosts(env)
 
 
@@ -170,13 +172,13 @@ def test_features_are_dimensions_or_a_function():
 
 
 @pytest.mark.parametrize("features", ["2", "0,0", "x", "", lambda observation: observation[7:, None]])
-def test_features_that_are_none_are_refused(features):
-    with pytest.raises(ConfigError, match="features="):
+def test_bad_features_are_rejected(features):
+    with pytest.raises(ConfigError, match="features must"):
         make(features=features)
 
 
-def test_worlds_that_do_not_fit_name_the_wrapper():
-    def world(observation=None, action=None):
+def test_spaces_that_do_not_fit_name_the_wrapper():
+    def odd(observation=None, action=None):
         env = Line()
         env.observation_space = observation or env.observation_space
         env.action_space = action or env.action_space
@@ -191,26 +193,25 @@ def test_worlds_that_do_not_fit_name_the_wrapper():
     }
     for wrapper, options in cases.items():
         with pytest.raises(ConfigError, match=wrapper):
-            host_env("odd", functools.partial(world, **options))
+            host_env("odd", odd, odd(**options))
 
 
-def test_worlds_that_cannot_be_made_say_why():
-    with pytest.raises(ConfigError, match="cannot be made"):
-        host_env("NoSuchWorld-v0")
+def test_an_env_that_cannot_be_made_says_why():
+    with pytest.raises(ConfigError, match="'NoSuchWorld-v0' cannot be made"):
+        make_env("NoSuchWorld-v0")
     with pytest.raises(ConfigError, match="cannot be imported"):
-        host_env("no_such_module:Thing")
-    with pytest.raises(ConfigError, match=r"ends after 500 steps"):
-        host_env("CartPole-v1", horizon=501)
-    with pytest.raises(ConfigError, match="give it again"):
-        host_env("python:<lambda>")
+        make_env(allow_import("no_such_module:Thing"))
+    with pytest.raises(ConfigError, match="must be a class or function"):
+        make_env(allow_import("tests.interop.hosted:__doc__"))
+    with pytest.raises(ConfigError, match=r"horizon must be at most 500 .* \(got 501\)"):
+        make_env("CartPole-v1", horizon=501)
+    with pytest.raises(ConfigError, match=r"must be key=value, joined by '&' \(got 'x'\)"):
+        make_env("CartPole-v1?x")
 
 
-def test_names_and_arguments_reach_gymnasium():
-    env = host_env("CartPole-v1?sutton_barto_reward=true&render_mode=rgb_array", workers=0)
+def test_ids_and_arguments_reach_gymnasium():
+    env = make_env("CartPole-v1?sutton_barto_reward=true&render_mode=rgb_array")
     assert (env.observation_size, env.horizon, env.num_actions) == (4, 200, 2)
-    assert isinstance(host_env("MountainCarContinuous-v0").action_space, Box)
-    assert isinstance(host_env("tests.interop.hosted:Line").action_space, Box)
-    assert all(map(is_host_id, ("CartPole-v1", "edl/Square-v0", "mine:Env-v0", "mine.envs:make", "A-v0?b=1")))
-    assert not any(map(is_host_id, ("square", "maze.txt", "mazes/tree.txt", "corridor_left")))
-    assert remember(Line) == "tests.interop.hosted:Line"
-    assert remember(lambda: Line()) == "python:test_names_and_arguments_reach_gymnasium.<locals>.<lambda>"
+    assert isinstance(make_env("MountainCarContinuous-v0").action_space, Box)
+    assert isinstance(make_env(allow_import("tests.interop.hosted:Line")).action_space, Box)
+    assert make_env("edl/Square-v0").horizon == 50

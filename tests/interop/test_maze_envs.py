@@ -7,12 +7,11 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
-import edl  # noqa: F401  registers the worlds
 from edl.config import ConfigError
-from edl.interop import registration
+from edl.interop.registration import GYMNASIUM_ENVS, register_envs
 
 CORRIDOR = "+-+-+-+\n|S    |\n+-+-+-+"
-NAMED = [name for name in registration.WORLDS if name != "edl/Maze-v0"]
+NAMED = [name for name in GYMNASIUM_ENVS if name != "edl/Maze-v0"]
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -25,19 +24,37 @@ def test_passes_check_env_without_a_warning(name):
 @pytest.mark.parametrize(
     "code",
     [
-        "import edl, gymnasium",
-        "import gymnasium, edl",
-        "import edl; import gymnasium.spaces as gymnasium",
-        "import edl, importlib; importlib.import_module('gymnasium')",
-        "import edl, edl.interop.registration as r; r.announce(); r.announce(); import gymnasium; r.register()",
+        "gymnasium.make('edl.interop.registration:edl/Bottleneck-v0')",
+        "import edl.interop.registration; gymnasium.make('edl/Bottleneck-v0')",
+        "from edl.interop.registration import register_envs; register_envs(); gymnasium.make('edl/Bottleneck-v0')",
+        "gymnasium.make_vec('edl.interop.registration:edl/Bottleneck-v0', num_envs=2)",
     ],
 )
-def test_ids_are_known_in_whichever_order_one_imports(code):
-    check = (
-        "import gymnasium; print(gymnasium.spec('edl/Bottleneck-v0').kwargs['world'], gymnasium.__spec__.loader.name)"
+def test_ids_are_registered_by_an_import_of_the_module(code):
+    check = "print(gymnasium.spec('edl/Bottleneck-v0').kwargs['env'])"
+    command = [sys.executable, "-W", "error", "-c", f"import gymnasium; {code}; {check}"]
+    assert subprocess.check_output(command, text=True).split() == ["bottleneck"]
+
+
+def test_registering_again_changes_nothing():
+    before = dict(gymnasium.registry)
+    register_envs()
+    assert gymnasium.registry == before
+
+
+def test_import_edl_imports_no_gymnasium_and_installs_no_import_hook():
+    code = (
+        "import sys; before = list(sys.meta_path); import edl, edl.interop.env_names; "
+        "print(sys.meta_path == before, 'gymnasium' in sys.modules)"
     )
-    command = [sys.executable, "-W", "error", "-c", f"{code}; {check}"]
-    assert subprocess.check_output(command, text=True).split() == ["bottleneck", "gymnasium"]
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == ["True", "False"]
+
+
+def test_the_old_argument_world_still_works():
+    for build in (gymnasium.make, gymnasium.make_vec):
+        with pytest.warns(DeprecationWarning, match="'world' is now called 'env'"):
+            env = build("edl/Maze-v0", world="square")
+        assert env.observation_space.shape[-1] == 2
 
 
 def test_any_maze_by_path_or_text(tmp_path):
@@ -51,27 +68,27 @@ def test_any_maze_by_path_or_text(tmp_path):
 
 @pytest.mark.parametrize(
     ("kwargs", "words"),
-    [({}, "got none"), ({"path": "a", "text": "b"}, "got path and text"), ({"text": "+-+"}, "row 1"),
-     ({"path": "no.txt"}, "can't be read"), ({"world": "sqare"}, "did you mean 'square'")],
+    [({}, r"exactly one.* \(got none\)"), ({"path": "a", "text": "b"}, "got path and text"), ({"text": "+-+"}, "row 1"),
+     ({"path": "no.txt"}, "cannot be read"), ({"env": "sqare"}, "Did you mean 'square'")],
 )  # fmt: skip
-def test_bad_mazes_are_refused(kwargs, words):
+def test_bad_mazes_are_rejected(kwargs, words):
     for build in (gymnasium.make, gymnasium.make_vec):
         with pytest.raises(ConfigError, match=words):
             build("edl/Maze-v0", **kwargs)
 
 
-def test_walks_the_corridor_and_stops_at_its_end():
+def test_a_point_moves_along_the_corridor_and_stops_at_its_end():
     env = gymnasium.make("edl/Maze-v0", text=CORRIDOR)
     start, _ = env.reset(seed=0)
     first, reward, terminated, truncated, _ = env.step(np.array([0.5, 0.0], np.float32))
     np.testing.assert_allclose(first, start + np.array([0.5, 0]), atol=1e-6)
     assert (reward, terminated, truncated) == (0.0, False, False)
-    over = [env.step(np.array([0.95, 0.0], np.float32)) for _ in range(49)]
-    assert [step[3] for step in over] == [False] * 48 + [True]
-    assert 2.49 < over[-1][0][0] < 2.5
+    rest = [env.step(np.array([0.95, 0.0], np.float32)) for _ in range(49)]
+    assert [step[3] for step in rest] == [False] * 48 + [True]
+    assert 2.49 < rest[-1][0][0] < 2.5
 
 
-def test_episodes_differ_without_a_seed_and_agree_with_one():
+def test_episodes_differ_without_a_seed_and_are_equal_with_one():
     env = gymnasium.make("edl/Square-v0")
     seeded, unseeded = env.reset(seed=3)[0], env.reset()[0]
     assert not np.array_equal(seeded, unseeded)
@@ -79,14 +96,14 @@ def test_episodes_differ_without_a_seed_and_agree_with_one():
 
 
 @pytest.mark.parametrize("action", [np.array([np.nan, 0]), np.zeros(3)])
-def test_bad_actions_are_refused(action):
+def test_bad_actions_are_rejected(action):
     env = gymnasium.make("edl/Square-v0", disable_env_checker=True)
     env.reset(seed=0)
-    with pytest.raises(ValueError, match="wanted finite numbers"):
+    with pytest.raises(ValueError, match="actions must be finite numbers"):
         env.step(action)
 
 
-def test_frames_show_the_point_where_it_is():
+def test_frames_show_the_position_of_the_point():
     env = gymnasium.make("edl/CorridorLeft-v0", render_mode="rgb_array")
     env.reset(seed=0)
     before = env.render()
@@ -100,7 +117,7 @@ def test_frames_show_the_point_where_it_is():
     assert red[1][1] > 0.9 * width
 
 
-def test_vector_first_episodes_are_those_of_the_single_env():
+def test_the_first_episodes_of_the_vector_env_equal_those_of_the_single_env():
     several = gymnasium.make_vec("edl/Square-v0", num_envs=3)
     single = gymnasium.make("edl/Square-v0")
     assert several.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
@@ -111,12 +128,12 @@ def test_vector_first_episodes_are_those_of_the_single_env():
         np.testing.assert_allclose(np.array(together)[:, index], alone, atol=1e-5)
 
 
-def test_vector_resets_in_the_step_after_the_last():
+def test_the_vector_env_resets_in_the_step_after_the_end():
     envs = gymnasium.make_vec("edl/CorridorCenter-v0", num_envs=4, max_episode_steps=3, render_mode="rgb_array")
     starts, _ = envs.reset(seed=0)
     action = np.full((4, 2), 0.3, np.float32)
     outcomes = [envs.step(action) for _ in range(8)]
-    assert [outcome[3].tolist() for outcome in outcomes] == [[over] * 4 for over in [0, 0, 1, 0, 0, 0, 1, 0]]
+    assert [outcome[3].tolist() for outcome in outcomes] == [[truncated] * 4 for truncated in [0, 0, 1, 0, 0, 0, 1, 0]]
     for observations, rewards, terminated, _, _ in outcomes:
         assert observations in envs.observation_space
         assert not rewards.any()
@@ -128,7 +145,7 @@ def test_vector_resets_in_the_step_after_the_last():
     assert len(envs.render()) == 4
 
 
-def test_vector_takes_seeds_one_by_one_or_none():
+def test_the_vector_env_accepts_a_list_of_seeds_or_none():
     envs = gymnasium.make_vec("edl/Tree-v0", num_envs=2)
     starts, _ = envs.reset(seed=[5, 5])
     np.testing.assert_array_equal(starts[0], starts[1])
