@@ -1,22 +1,26 @@
-"""Evaluation: coverage, information, goals, and statistics over seeds."""
+"""Evaluation: rollouts of skills, the metrics computed from them, and statistics over seeds."""
 
-from edl.evaluate.evaluate import (
-    Yardstick,
-    box_yardstick,
-    maze_yardstick,
+from edl.evaluate.metrics import METRICS, Metric
+from edl.evaluate.skill_rollouts import play_skills, rollouts
+from edl.evaluate.statistics import aggregate
+from edl.evaluate.summary import (
+    Evaluator,
+    box_evaluator,
+    maze_evaluator,
     random_baseline,
-    rollouts,
     summarise,
     summarise_data,
     summarise_seeds,
 )
-from edl.evaluate.statistics import aggregate
 
 __all__ = [
-    "Yardstick",
+    "METRICS",
+    "Evaluator",
+    "Metric",
     "aggregate",
-    "box_yardstick",
-    "maze_yardstick",
+    "box_evaluator",
+    "maze_evaluator",
+    "play_skills",
     "random_baseline",
     "rollouts",
     "summarise",

@@ -1,38 +1,71 @@
-"""How far two sets of skills are apart: does another start, seed or method discover the same behaviours?
+"""Distances from the last states of skills to their goals and to any point, and distances between sets of skills.
 
-A set of skills is the set of states in which they end, one point for each skill; which skill has which number means
-nothing. Both distances are therefore between unordered sets, and both are metrics if d is one.
+``last`` are the last states of ``n`` rollouts of each of ``k`` skills; ``distances`` are those from these states to
+``m`` uniform reachable points.
 """
 
-from collections.abc import Callable
-
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from edl.evaluate.geodesic import euclidean
-
-Distance = Callable[[Float[np.ndarray, "n s"], Float[np.ndarray, "m s"]], Float[np.ndarray, "n m"]]
-
-
-def hausdorff(x: Float[np.ndarray, "n s"], y: Float[np.ndarray, "m s"], distance: Distance = euclidean) -> float:
-    """max( max_x min_y d(x, y), max_y min_x d(x, y) ): how far the loneliest skill is from any of the other set."""
-    gaps = _gaps(x, y, distance)
-    return float(max(np.max(np.min(gaps, axis=1)), np.max(np.min(gaps, axis=0))))
+from edl.evaluate.geodesic import PairwiseDistance, euclidean
+from edl.objective import SUCCESS_RADIUS
 
 
-def transport(x: Float[np.ndarray, "n s"], y: Float[np.ndarray, "m s"], distance: Distance = euclidean) -> float:
-    """W_1, the least mean distance over which the skills of one set can be moved onto those of the other.
+def goal_distance(last: Float[np.ndarray, "k n s"], goals: Float[np.ndarray, "k s"]) -> float:
+    """Mean Euclidean distance from the last state to the skill's goal."""
+    return float(np.mean(_to_goal(last, goals)))
 
-    Every skill weighs the same. For sets of different sizes each point is repeated up to the least common multiple,
-    which turns optimal transport between uniform weights into an assignment.
+
+def goal_success(
+    last: Float[np.ndarray, "k n s"], goals: Float[np.ndarray, "k s"], within: float = SUCCESS_RADIUS
+) -> float:
+    """Share of the rollouts that end within ``within`` of the skill's goal."""
+    return float(np.mean(_to_goal(last, goals) <= within))
+
+
+def best_skill_distance(distances: Float[np.ndarray, "k n m"]) -> float:
+    """mean_x min_z mean_i d(s_T^(z,i), x): the distance that the best skill for x, picked in hindsight, leaves."""
+    return float(np.mean(np.min(np.mean(distances, axis=1), axis=0)))
+
+
+def zero_shot_distance(distances: Float[np.ndarray, "k n m"], picks: Int[np.ndarray, " m"]) -> float:
+    """mean_x mean_i d(s_T^(z(x),i), x), where the run picks skill z(x), e.g. argmax_z q(z|x), without any rollout."""
+    return float(np.mean(np.mean(distances, axis=1)[picks, np.arange(len(picks))]))
+
+
+def hausdorff(
+    x: Float[np.ndarray, "n s"], y: Float[np.ndarray, "m s"], distance: PairwiseDistance = euclidean
+) -> float:
+    """max( max_x min_y d(x, y), max_y min_x d(x, y) ): the largest distance from a point to the other set.
+
+    ``x`` and ``y`` are two sets of skills, one end point per skill in any order. A metric if d is one.
     """
-    from scipy.optimize import linear_sum_assignment  # not every run compares sets of states
-
-    gaps = _gaps(x, y, distance)
-    size = np.lcm(*gaps.shape)
-    gaps = np.repeat(np.repeat(gaps, size // gaps.shape[0], axis=0), size // gaps.shape[1], axis=1)
-    return float(np.mean(gaps[linear_sum_assignment(gaps)]))
+    pairs = _all_pairs(x, y, distance)
+    return float(max(np.max(np.min(pairs, axis=1)), np.max(np.min(pairs, axis=0))))
 
 
-def _gaps(x: Float[np.ndarray, "n s"], y: Float[np.ndarray, "m s"], distance: Distance) -> Float[np.ndarray, "n m"]:
+def transport(
+    x: Float[np.ndarray, "n s"], y: Float[np.ndarray, "m s"], distance: PairwiseDistance = euclidean
+) -> float:
+    """W_1, the least mean distance over which the points of one set can be moved onto those of the other.
+
+    ``x`` and ``y`` are two sets of skills, as for `hausdorff`; every skill has the same weight. For sets of different
+    sizes each point is repeated up to the least common multiple, which turns optimal transport between uniform
+    weights into an assignment.
+    """
+    from scipy.optimize import linear_sum_assignment  # imported here because few runs need SciPy
+
+    pairs = _all_pairs(x, y, distance)
+    size = np.lcm(*pairs.shape)
+    pairs = np.repeat(np.repeat(pairs, size // pairs.shape[0], axis=0), size // pairs.shape[1], axis=1)
+    return float(np.mean(pairs[linear_sum_assignment(pairs)]))
+
+
+def _to_goal(last: Float[np.ndarray, "k n s"], goals: Float[np.ndarray, "k s"]) -> Float[np.ndarray, "k n"]:
+    return np.linalg.norm(last - goals[:, None], axis=-1)
+
+
+def _all_pairs(
+    x: Float[np.ndarray, "n s"], y: Float[np.ndarray, "m s"], distance: PairwiseDistance
+) -> Float[np.ndarray, "n m"]:
     return np.asarray(distance(np.asarray(x, float), np.asarray(y, float)), float)

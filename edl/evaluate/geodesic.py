@@ -1,13 +1,14 @@
-"""Exact walking distance in a maze, for evaluation only: no learner may see it, since it is read off the walls.
+"""Exact walking distance in a maze. For evaluation only: learners must not see it, because it uses the walls.
 
-A shortest path among zero-thickness walls is a chain of straight pieces that bends only at posts around which more than
-half a turn is open: the free end of a wall, and the outer side of a corner of two walls. Those posts are the nodes of a
-visibility graph, and no post has more than one such side, so that "at the post" says on which side of its walls one is.
-A straight piece may graze a wall nowhere but at its own two ends: what looks like grazing in between is two pieces.
-What is left are pieces that run along a wall from end to end; they need one side of it that is free of other walls.
+A shortest path among zero-thickness walls is a chain of straight segments. It bends only at posts with an open angle of
+more than 180 degrees: the free end of a wall, and the outer side of a corner of two walls. These posts are the nodes of
+a visibility graph. A post has at most one such side, so a path at the post is on a known side of its walls. A segment
+may touch walls only at its two ends: a segment that touches a post in between is split into two. The remaining edges
+run along a wall from end to end; they exist if one side of that wall has no other walls attached.
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,24 +17,26 @@ from jaxtyping import Bool, Float, Int
 from edl.config import check
 from edl.envs.layouts import Layout
 
+PairwiseDistance = Callable[[Float[np.ndarray, "n s"], Float[np.ndarray, "m s"]], Float[np.ndarray, "n m"]]
+"""A function that returns the distance from each x to each y."""
 Pairs = Bool[np.ndarray, "n m"]
 
 MARGIN = 1e-6
-"""Points are kept this far inside their cell, so that none lies on a wall."""
+"""Points are moved at least this far into their cell, so that no point lies on a wall."""
 TOUCH = 1e-9
-"""A straight line this close to a post touches it; points are much further away."""
+"""A straight line this close to a post touches it. Points are much farther away than this."""
 CHUNK = 1_000_000
-"""Straight lines followed at once; bounds memory."""
+"""Maximum number of straight lines processed at once, to bound memory."""
 MAX_NODES = 10_000
-"""Reached by a maze of about 130 x 130 cells full of walls; takes minutes and gigabytes."""
+"""A maze of about 130 x 130 cells full of walls has this many; it takes minutes and gigabytes."""
 EAST, NORTH, WEST, SOUTH = range(4)
 
 
 class Lattice(NamedTuple):
-    """The walls as bitmaps. Post (i, j) is at ``origin + (i, j)``; cell (i, j) is to the upper right of it.
+    """The walls as bitmaps. Post (i, j) is at ``origin + (i, j)``, at the lower left of cell (i, j).
 
-    ``vertical[i, j]`` goes from post (i, j) up, ``horizontal[i, j]`` to the right; ``arms[i, j]`` are the walls that
-    meet in a post: east, north, west, south.
+    ``vertical[i, j]`` is the wall from post (i, j) up, ``horizontal[i, j]`` the wall to the right; ``arms[i, j]`` are
+    the walls that meet at the post: east, north, west, south.
     """
 
     origin: Float[np.ndarray, " 2"]
@@ -44,10 +47,10 @@ class Lattice(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """The posts that a path can bend at.
+    """The posts where a path can bend.
 
-    ``inner`` points into the quarter turn between the two walls of a corner, from which the post can't be used; it is
-    zero at the free end of a wall.
+    ``inner`` points into the quadrant between the two walls of a corner, from which the post cannot be used; it is zero
+    at the free end of a wall.
     """
 
     posts: Int[np.ndarray, "p 2"]
@@ -56,7 +59,7 @@ class Nodes(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Geodesic:
-    """All there is to know about a maze before the first question: its walls, and distances between its nodes."""
+    """Precomputed walking distances: the walls of a maze, its nodes, and the distances ``between`` the nodes."""
 
     lattice: Lattice
     nodes: Nodes
@@ -64,19 +67,20 @@ class Geodesic:
 
     @classmethod
     def from_layout(cls, layout: Layout) -> "Geodesic":
-        """Of ``layout.walls`` (end points) and ``layout.cells`` (centres), on a lattice of unit cells."""
+        """Build from ``layout.walls`` (end points) and ``layout.cells`` (centres) on a lattice of unit cells."""
         lattice = lattice_of(np.asarray(layout.walls, float), np.asarray(layout.cells, float))
         nodes = nodes_of(lattice)
-        got = f"a maze with {len(nodes.posts)} posts to bend at"
+        got = f"a maze where paths can bend at {len(nodes.posts)} posts"
         check(
-            len(nodes.posts) <= MAX_NODES, got, f"walking distances are known up to {MAX_NODES}", "Use a smaller maze."
+            len(nodes.posts) <= MAX_NODES,
+            f"walking distances are computed for at most {MAX_NODES} posts (got {got}). Use a smaller maze.",
         )
         return cls(lattice, nodes, shortest_between(lattice, nodes))
 
     def distance(self, x: Float[np.ndarray, "n 2"], y: Float[np.ndarray, "m 2"]) -> Float[np.ndarray, "n m"]:
         """Length of the shortest path from each x to each y; infinite for a point outside the maze."""
-        x, inside_x = self._settle(x)
-        y, inside_y = self._settle(y)
+        x, inside_x = self._to_lattice(x)
+        y, inside_y = self._to_lattice(y)
         posts = self.nodes.posts.astype(float)
         result = np.where(clear(self.lattice, x, y), euclidean(x, y), np.inf)
         from_x, from_y = (np.where(self._sees(p), euclidean(p, posts), np.inf) for p in (x, y))
@@ -84,11 +88,11 @@ class Geodesic:
         result = np.minimum(result, min_plus(through, from_y.T))
         return np.where(inside_x[:, None] & inside_y, result, np.inf)
 
-    def _settle(self, x: Float[np.ndarray, "n 2"]) -> tuple[Float[np.ndarray, "n 2"], Bool[np.ndarray, " n"]]:
-        """Points in the coordinates of the lattice, off the walls, and whether each is in the maze."""
+    def _to_lattice(self, x: Float[np.ndarray, "n 2"]) -> tuple[Float[np.ndarray, "n 2"], Bool[np.ndarray, " n"]]:
+        """Points in lattice coordinates, moved off the walls, and whether each is inside the maze."""
         x = np.asarray(x, float) - self.lattice.origin
         shape = np.array(self.lattice.cells.shape)
-        # Not a number compares false, and is outside.
+        # Comparisons with NaN are false, so NaN is outside.
         inside = np.all((x >= 0) & (x <= shape), axis=-1)
         cell = np.clip(np.floor(np.where(inside[:, None], x, 0.0)).astype(int), 0, shape - 1)
         inside &= self.lattice.cells[cell[:, 0], cell[:, 1]]
@@ -96,12 +100,12 @@ class Geodesic:
         return np.clip(x, cell + MARGIN, cell + 1 - MARGIN), inside
 
     def _sees(self, x: Float[np.ndarray, "n 2"]) -> Bool[np.ndarray, "n p"]:
-        """Whether a path can go straight from each point to each node, and bend there."""
+        """Whether a path can go straight from each point to each node and bend there."""
         return clear(self.lattice, x, self.nodes.posts.astype(float)) & approaches(x, self.nodes)
 
 
 def lattice_of(walls: Float[np.ndarray, "w 2 2"], cells: Float[np.ndarray, "c 2"]) -> Lattice:
-    """Cut walls of any whole length into units, and enter them and the cells into bitmaps."""
+    """Split walls of any integer length into unit walls, and write them and the cells into bitmaps."""
     corners = np.concatenate([walls.reshape(-1, 2), cells - 0.5, cells + 0.5])
     origin = corners.min(axis=0)
     width, height = np.rint(corners.max(axis=0) - origin).astype(int)
@@ -121,7 +125,7 @@ def lattice_of(walls: Float[np.ndarray, "w 2 2"], cells: Float[np.ndarray, "c 2"
 
 
 def nodes_of(lattice: Lattice) -> Nodes:
-    """Posts with one wall, or with two at a right angle."""
+    """Posts with one wall, or with two walls at a right angle."""
     arms = lattice.arms.astype(int)
     direction = np.stack([arms[..., EAST] - arms[..., WEST], arms[..., NORTH] - arms[..., SOUTH]], axis=-1)
     degree = arms.sum(axis=-1)
@@ -133,13 +137,13 @@ def nodes_of(lattice: Lattice) -> Nodes:
 
 def shortest_between(lattice: Lattice, nodes: Nodes) -> Float[np.ndarray, "p p"]:
     """Lengths of the shortest paths between nodes."""
-    from scipy.sparse import csgraph  # a quarter of a second, for which no run should wait before it begins
+    from scipy.sparse import csgraph  # imported here because the import takes a quarter of a second
 
     posts = nodes.posts.astype(float)
     lengths = euclidean(posts, posts)
     open_line = clear(lattice, posts, posts)
     open_line &= approaches(posts, nodes) & approaches(posts, nodes).T & ~along_wall(lattice, nodes.posts)
-    edges = np.where((open_line | runs(lattice, nodes)) & (lengths > 0), lengths, 0.0)
+    edges = np.where((open_line | wall_edges(lattice, nodes)) & (lengths > 0), lengths, 0.0)
     return csgraph.shortest_path(csgraph.csgraph_from_dense(edges), directed=False) if len(posts) else edges
 
 
@@ -151,7 +155,7 @@ def clear(lattice: Lattice, a: Float[np.ndarray, "n 2"], b: Float[np.ndarray, "m
 
 
 def _clear(lattice: Lattice, a: Float[np.ndarray, "n 2"], b: Float[np.ndarray, "m 2"]) -> Pairs:
-    """Follow each straight line over the lines of the lattice, from one to the next, until it arrives or is blocked."""
+    """Follow each straight line from one lattice line to the next until it reaches its end or a wall."""
     result = np.ones((len(a), len(b)), bool)
     posts = lattice.arms.sum(axis=-1) > 0
     for axis, walls, ends in ((0, lattice.vertical, posts), (1, lattice.horizontal.T, posts.T)):
@@ -177,12 +181,12 @@ def _clear(lattice: Lattice, a: Float[np.ndarray, "n 2"], b: Float[np.ndarray, "
 
 
 def approaches(x: Float[np.ndarray, "n 2"], nodes: Nodes) -> Bool[np.ndarray, "n p"]:
-    """Whether each point is seen from each node on the open side of its corner."""
+    """Whether each point lies on the open side of each node's corner."""
     return ~np.all((x[:, None] - nodes.posts) * nodes.inner > 0, axis=-1)
 
 
 def along_wall(lattice: Lattice, posts: Int[np.ndarray, "p 2"]) -> Bool[np.ndarray, "p p"]:
-    """Whether two posts are the ends of one unit of wall."""
+    """Whether two posts are the ends of one unit wall."""
     step = posts - posts[:, None]
     arms = lattice.arms[tuple(posts.T)]
     result = np.zeros(step.shape[:2], bool)
@@ -191,8 +195,8 @@ def along_wall(lattice: Lattice, posts: Int[np.ndarray, "p 2"]) -> Bool[np.ndarr
     return result
 
 
-def runs(lattice: Lattice, nodes: Nodes) -> Bool[np.ndarray, "p p"]:
-    """Whether a straight wall leads from one node to another, with a side from which no other wall stands out."""
+def wall_edges(lattice: Lattice, nodes: Nodes) -> Bool[np.ndarray, "p p"]:
+    """Whether a straight wall connects two nodes and has a side with no other walls attached."""
     number = {tuple(post): index for index, post in enumerate(nodes.posts.tolist())}
     result = np.zeros((len(number), len(number)), bool)
     arms = lattice.arms
@@ -209,7 +213,7 @@ def runs(lattice: Lattice, nodes: Nodes) -> Bool[np.ndarray, "p p"]:
 
 
 def euclidean(x: Float[np.ndarray, "n s"], y: Float[np.ndarray, "m s"]) -> Float[np.ndarray, "n m"]:
-    """Straight-line distances."""
+    """Straight-line distance from each x to each y."""
     return np.sqrt(np.sum((x[:, None] - y) ** 2, axis=-1))
 
 

@@ -1,6 +1,6 @@
-"""Information between skills and the cells of the world they visit, estimated by counting (the plug-in estimator).
+"""Mutual information between skills and the cells that they visit, estimated by counting (the plug-in estimator).
 
-I(S;Z) = H(S) - H(S|Z) is what every method of the paper maximises; here it is measured, in nats.
+I(S;Z) = H(S) - H(S|Z) is the objective of every method in the paper; here it is measured, in nats.
 """
 
 import numpy as np
@@ -8,18 +8,13 @@ from jaxtyping import Shaped
 
 
 def entropy(weights: Shaped[np.ndarray, " c"]) -> float:
-    """H(p) of the distribution proportional to non-negative ``weights``; of the visits to each cell, state entropy."""
+    """H(p) of the distribution proportional to non-negative ``weights``, for example the visits to each cell."""
     weights = np.asarray(weights, float)
     p = weights[weights > 0] / np.sum(weights)
     return float(-np.sum(p * np.log(p)))
 
 
-def perplexity(weights: Shaped[np.ndarray, " c"]) -> float:
-    """The exponential of H(p): how many cells (or codes) are in use, as if all were used alike."""
-    return float(np.exp(entropy(weights)))
-
-
 def mutual_information(counts: Shaped[np.ndarray, "k c"]) -> float:
-    """I(S;Z) = H(S) + H(Z) - H(S,Z) from how often skill k was seen in cell c; between 0 and log k."""
+    """I(S;Z) = H(S) + H(Z) - H(S,Z) from the number of visits of skill k to cell c; between 0 and log k."""
     information = entropy(np.sum(counts, axis=0)) + entropy(np.sum(counts, axis=1)) - entropy(np.ravel(counts))
     return float(np.clip(information, 0.0, np.log(len(counts))))

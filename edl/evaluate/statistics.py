@@ -1,8 +1,8 @@
 """Statistics over few seeds: interquartile means, bootstrap intervals, the probability that one method beats another.
 
-Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice", NeurIPS 2021. Where scores come
-from several tasks, each task is a stratum, resampled by itself. Everything is a pure function of its arguments: the
-bootstrap draws from a fixed seed, so that a table made twice is the same table.
+Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice", NeurIPS 2021. If scores come
+from several tasks, each task is a stratum that is resampled separately. The bootstrap uses a fixed seed, so results are
+reproducible.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ def mean(scores: Float[np.ndarray, "*b n"]) -> Float[np.ndarray, "*b"]:
 
 
 def iqm(scores: Float[np.ndarray, "*b n"]) -> Float[np.ndarray, "*b"]:
-    """Interquartile mean over the last axis: of what is left without the lowest and the highest quarter."""
+    """Interquartile mean over the last axis: the mean without the lowest and the highest quarter."""
     scores = np.sort(np.asarray(scores, float), axis=-1)
     cut = scores.shape[-1] // 4
     return mean(scores[..., cut : scores.shape[-1] - cut])
@@ -44,21 +44,21 @@ def bootstrap(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval:
-    """Percentile bootstrap interval of a statistic of all scores pooled; one entry of ``strata`` for each task."""
+    """Percentile bootstrap interval of a statistic of all scores pooled; ``strata`` has one entry per task."""
     generator = np.random.default_rng(seed)
     pooled = np.concatenate([_resample(generator, scores, resamples) for scores in strata], axis=-1)
     return _percentiles(statistic(pooled), level)
 
 
 def probability_of_improvement(x: Sequence[Scores], y: Sequence[Scores]) -> float:
-    """P(X > Y) + P(X = Y) / 2 for a run of X and a run of Y on one task, averaged over tasks."""
+    """P(X > Y) + P(X = Y) / 2 for one run of X and one of Y on the same task, averaged over tasks."""
     return float(np.mean([_improvement(np.asarray(a, float), np.asarray(b, float)) for a, b in zip(x, y, strict=True)]))
 
 
 def improvement_interval(
     x: Sequence[Scores], y: Sequence[Scores], *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
 ) -> Interval:
-    """Percentile bootstrap interval of `probability_of_improvement`: both sides resampled, task by task."""
+    """Percentile bootstrap interval of `probability_of_improvement`; both sides are resampled, task by task."""
     generator = np.random.default_rng(seed)
     per_task = [
         _improvement(_resample(generator, a, resamples), _resample(generator, b, resamples))
@@ -68,9 +68,9 @@ def improvement_interval(
 
 
 def aggregate(per_seed: Sequence[Mapping[str, float | int | None]]) -> dict[str, dict | None]:
-    """Mean, its 95 % interval, IQM and its interval of every metric over seeds; None for a metric that is always null.
+    """Mean and IQM of every metric over seeds, with 95 % intervals.
 
-    A metric that is null in some seeds only is summarised over the others.
+    Seeds where the metric is None are left out; a metric that is None for all seeds is None here.
     """
     names = dict.fromkeys(name for metrics in per_seed for name in metrics if name != "seed")
     return {name: _summary([metrics.get(name) for metrics in per_seed]) for name in names}

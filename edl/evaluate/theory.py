@@ -1,13 +1,13 @@
-"""The paper's appendix, "Theoretical analysis of existing methods": what perfect densities would pay.
+"""The paper's appendix, "Theoretical analysis of existing methods": the reward under perfect density models.
 
-With N skills, a uniform prior and perfect estimates of what the policy induces, both forms of the mutual information
-pay the same:
+With N skills, a uniform prior and perfect estimates of the densities that the policy induces, both forms of the mutual
+information give the same reward:
 
     reverse   r(s,z) = log rho(z|s) + log N,                                     rho(z|s) = 1/N where s is unseen,
     forward   r(s,z) = lim_{eps -> 0} log (rho(s|z) + eps) / mean_i (rho(s|z_i) + eps).
 
-A state that one skill visits alone pays log N to that skill; one that nobody has seen pays 0 to all. A known state that
-other skills visit, and this one never, pays -infinity.
+A state that only one skill visits has reward log N for that skill. An unseen state has reward 0 for all skills. A state
+that only other skills visit has reward -infinity.
 """
 
 from typing import NamedTuple
@@ -17,20 +17,20 @@ from jaxtyping import Float
 
 from edl.envs.gridworld import MOVES
 
-Grid = Float[np.ndarray, "k h w"]
-"""A number for every skill and tile; the first row of tiles is the lowest."""
+TileValues = Float[np.ndarray, "k h w"]
+"""One value per skill and tile; row 0 is the bottom row."""
 
 
 class Landscape(NamedTuple):
-    """What skills do on a gridworld, rho(s|z), and what either form of the mutual information would pay them."""
+    """rho(s|z) of the skills on a gridworld, and the reward of each form of the mutual information."""
 
-    visits: Grid
-    reverse: Grid
-    forward: Grid
+    visits: TileValues
+    reverse: TileValues
+    forward: TileValues
 
 
 def reverse_landscape(visits: Float[np.ndarray, "k ..."]) -> Float[np.ndarray, "k ..."]:
-    """log rho(z|s) + log N, with Bayes' rule for rho(z|s) and the uniform distribution for states never seen."""
+    """log rho(z|s) + log N, where rho(z|s) follows from Bayes' rule and is uniform for unseen states."""
     total = np.sum(visits, axis=0)
     seen = total > 0
     posterior = np.where(seen, visits / np.where(seen, total, 1.0), 1 / len(visits))
@@ -39,14 +39,14 @@ def reverse_landscape(visits: Float[np.ndarray, "k ..."]) -> Float[np.ndarray, "
 
 
 def forward_landscape(visits: Float[np.ndarray, "k ..."], epsilon: float = 1e-300) -> Float[np.ndarray, "k ..."]:
-    """log rho(s|z) - log 1/N sum_i rho(s|z_i), both with epsilon added: by default as small as numbers get."""
+    """log rho(s|z) - log 1/N sum_i rho(s|z_i), with a tiny epsilon added to all densities."""
     return np.log(visits + epsilon) - np.log(np.mean(visits + epsilon, axis=0))
 
 
 def state_distribution(
     policy: Float[np.ndarray, " a"], width: int, height: int, horizon: int
 ) -> Float[np.ndarray, "h w"]:
-    """rho(s) of s_1 .. s_T, exactly, of one policy that acts alike in every tile of `edl.envs.gridworld.gridworld`."""
+    """The exact rho(s) of s_1 .. s_T for a policy with the same action probabilities in every tile of `gridworld`."""
     now = np.zeros((height, width))
     now[height // 2, width // 2] = 1.0
     visits = np.zeros_like(now)
@@ -57,10 +57,10 @@ def state_distribution(
 
 
 def gridworld_landscape(width: int = 11, height: int = 11, horizon: int = 4) -> Landscape:
-    """The paper's example: two skills that start in the central tile, one of which drifts left and the other right.
+    """The paper's example: two skills that start in the central tile; one drifts left, the other right.
 
-    Stay, right, up, left, down are the actions. Both skills may step up and down, so they share the start's column, and
-    a horizon shorter than the way to the border leaves tiles that neither has seen.
+    The actions are stay, right, up, left, down. Both skills also step up and down, so they share the start's column.
+    The horizon is too short to reach the border, so some tiles are never seen.
     """
     left, right = [0.0, 0.0, 0.15, 0.7, 0.15], [0.0, 0.7, 0.15, 0.0, 0.15]
     visits = np.stack([state_distribution(np.array(p), width, height, horizon) for p in (left, right)])
@@ -68,7 +68,7 @@ def gridworld_landscape(width: int = 11, height: int = 11, horizon: int = 4) -> 
 
 
 def _moved(mass: Float[np.ndarray, "h w"], right: int, up: int) -> Float[np.ndarray, "h w"]:
-    """Where the mass goes if all of it takes one step; the border keeps what would cross it."""
+    """The mass after one step in this direction; mass that would cross the border stays."""
     height, width = mass.shape
     rows, columns = np.mgrid[:height, :width]
     moved = np.zeros_like(mass)

@@ -1,10 +1,10 @@
-"""Pictures and the report. The only importer of matplotlib; numpy arrays in, figures or bytes out, no files written."""
+"""Figures and the report. The only package that imports matplotlib. Takes arrays, returns figures or bytes."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from matplotlib.figure import Figure
 
 from edl.envs.layouts import Layout
@@ -20,22 +20,31 @@ from edl.figures.style import to_png, to_svg
 CAPTIONS = {
     "skills": (
         "Skills",
-        "Each colour is a skill: its rollouts from the start (black dot), where each one ended (small dots), and the "
-        "goal they were to reach (star) with the skill's number. Without goals, circles show where the rollouts end.",
+        "Each colour is a skill: its rollouts from the start (black dot), their ends (small dots), and the skill's "
+        "goal (star) with its number. Methods without goals have a circle where a typical rollout ends.",
     ),
-    "states": ("Explored states", "Samples of p(s), what stage 1 hands over to stage 2."),
-    "visits": ("Visits", "How often the explorer was where, on a log scale. White was never visited."),
-    "density": ("Explored density", "p(s) against the uniform density: blue was visited more often, orange less."),
-    "coverage": ("Coverage", "Share of the reachable bins visited; mean and range over seeds."),
+    "states": ("Explored states", "Samples of p(s), the result of stage 1 and the input of stage 2."),
+    "visits": (
+        "Visits",
+        "Number of visits of the explorer to each bin, on a log scale. White bins were never visited.",
+    ),
+    "density": (
+        "Explored density",
+        "p(s) relative to the uniform density: blue regions were visited more often, orange less.",
+    ),
+    "coverage": ("Coverage", "Share of the reachable bins that the explorer visited; mean and range over seeds."),
     "assignments": (
         "Codes",
-        "Explored states in the colour of the code that q(z|s) gives them. Stars are goals; an arrow leads from where "
-        "a goal was decoded to the explored state that replaced it, a red cross marks one decoded off those states.",
+        "Explored states in the colour of their code, argmax q(z|s). Stars are goals. An arrow points from a decoded "
+        "goal to the explored state that replaced it. A red cross marks a goal decoded far from all explored states.",
     ),
-    "usage": ("Codebook usage", "Share of p(s) that each code owns. Perplexity is the number of codes in even use."),
-    "curves": ("Learning curves", "Mean and range over seeds. Dashed: random actions."),
+    "usage": (
+        "Codebook usage",
+        "Share of p(s) assigned to each code. Perplexity is the effective number of codes in use.",
+    ),
+    "curves": ("Learning curves", "Mean and range over seeds. Dashed lines are random actions."),
 }
-"""Title and caption of each of the figures below, for the report."""
+"""Title and caption of each figure in the report."""
 
 
 def run_figures(
@@ -46,17 +55,18 @@ def run_figures(
     samples: Float[np.ndarray, "m s"] | None = None,
     assignments: Int[np.ndarray, " m"] | None = None,
     decoded: Float[np.ndarray, "k s"] | None = None,
+    off_support: Bool[np.ndarray, " k"] | None = None,
     usage: Float[np.ndarray, " k"] | None = None,
     rows: Iterable[Mapping[str, Any]] = (),
     random: Mapping[str, float | None] | None = None,
     title: str = "Skills",
 ) -> dict[str, Figure]:
-    """The pictures of one seed of a run, by name, in the order of the report; what there is no data for is left out."""
+    """The figures of one seed of a run, by name, in the order of the report; figures without data are left out."""
     figures: dict[str, Figure | None] = {"skills": skills_figure(layout, paths, goals, title)}
     if samples is not None:
         figures["states"] = states_figure(layout, samples)
         if assignments is not None and goals is not None:
-            figures["assignments"] = assignment_figure(layout, samples, assignments, goals, decoded)
+            figures["assignments"] = assignment_figure(layout, samples, assignments, goals, decoded, off_support)
     if usage is not None:
         figures["usage"] = usage_figure(usage)
     figures["curves"] = curves_figure(rows, random=random)
@@ -72,7 +82,7 @@ def explore_figures(
     steps: Float[np.ndarray, " u"] | Int[np.ndarray, " u"] | None = None,
     coverage: Float[np.ndarray, "*seeds u"] | None = None,
 ) -> dict[str, Figure]:
-    """The pictures of stage 1, by name. ``paths`` and ``lengths`` are an `Experience`'s."""
+    """The figures of stage 1, by name. ``paths`` and ``lengths`` are fields of an `Experience`."""
     figures = {"states": states_figure(layout, samples)}
     if paths is not None:
         figures["visits"] = visits_figure(layout, paths, lengths)
@@ -83,7 +93,7 @@ def explore_figures(
 
 
 def with_captions(figures: Mapping[str, Figure | bytes]) -> list[Picture]:
-    """Figures as `report_html` wants them, each with its title and caption."""
+    """Figures with their titles and captions, as `report_html` takes them."""
     return [(*CAPTIONS.get(name, (name, "")), figure) for name, figure in figures.items()]
 
 

@@ -1,4 +1,4 @@
-"""Learning curves from the rows of a run's log: mean over seeds with a band, against environment steps."""
+"""Learning curves from the rows of a run's log: mean and range over seeds, over environment steps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,17 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from edl.evaluate.metrics import METRICS, label_of
 from edl.figures.style import ACCENT, INK, MUTED, SIDE, plot_figure, write_title
 
-MOST_POINTS = 200
-LABELS = {
-    "goal_success": "Goals reached",
-    "goal_distance": "Distance to the goal",
-    "return": "Return",
-    "data_coverage": "Coverage of the states",
-    "mutual_information": "I(S;Z) in nats",
-}
-SHARES = {"goal_success", "data_coverage", "skill_coverage"}
+MAX_POINTS = 200
 
 
 def curves_figure(
@@ -28,10 +21,10 @@ def curves_figure(
     random: Mapping[str, float | None] | None = None,
     stage: str = "learn",
 ) -> Figure | None:
-    """One panel for each of ``keys`` that the log of ``stage`` knows; None if it knows none. Dashed: a random policy.
+    """One panel for each of ``keys`` in the log of ``stage``; None if it has none. Dashed lines are random actions.
 
-    A row is a flat dict with ``env_steps`` and perhaps ``stage``; a value is a number (with ``seed`` in the row,
-    if there are several) or a list with one number per seed.
+    A row is a flat dict with ``env_steps`` and optionally ``stage``. A value is a list with one number per seed, or a
+    number; then several seeds are told apart by ``seed`` in the row.
     """
     rows = [row for row in rows if row.get("stage", stage) == stage]
     found = {key: series for key in keys if (series := curve(rows, key)) is not None}
@@ -51,7 +44,7 @@ def curves_figure(
 def curve(
     rows: Sequence[Mapping[str, Any]], key: str
 ) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, "n t"]] | None:
-    """Steps, and one row of values per seed; seeds logged at different steps are interpolated to common ones."""
+    """Steps, and one row of values per seed; seeds logged at different steps are interpolated to common steps."""
     seeds: dict[Any, list[tuple[float, float]]] = {}
     for row in rows:
         value, steps = row.get(key), row.get("env_steps")
@@ -64,39 +57,40 @@ def curve(
     if not seeds:
         return None
     lines = [np.array(sorted(points)).T for _, points in sorted(seeds.items())]
-    # Only where every seed has been: a mean that loses seeds on the way would jump.
+    # Only the range that every seed covers: the mean would jump where a seed ends.
     first, last = max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines)
     steps = np.unique(np.concatenate([x for x, _ in lines]))
     steps = steps[(steps >= first) & (steps <= last)]
     if steps.size == 0:
         return None
-    return thinned(steps, np.stack([np.interp(steps, *line) for line in lines]))
+    return thin_curve(steps, np.stack([np.interp(steps, *line) for line in lines]))
 
 
-def thinned(
+def thin_curve(
     steps: Float[np.ndarray, " t"], values: Float[np.ndarray, "n t"]
 ) -> tuple[Float[np.ndarray, " u"], Float[np.ndarray, "n u"]]:
-    """Averages over at most 200 groups of neighbouring points: more would only draw noise."""
-    groups = np.array_split(np.arange(len(steps)), min(MOST_POINTS, len(steps)))
+    """Averages over at most 200 groups of neighbouring points: more points would only show noise."""
+    groups = np.array_split(np.arange(len(steps)), min(MAX_POINTS, len(steps)))
     means = np.stack([values[:, group].mean(axis=1) for group in groups], axis=1)
     return np.array([steps[group].mean() for group in groups]), means
 
 
 def draw_panel(axes: Axes, key: str, steps: Float[np.ndarray, " t"], values: Float[np.ndarray, "n t"]) -> None:
-    """One quantity against environment steps."""
+    """Draw one metric over environment steps."""
     draw_band(axes, steps, values)
-    if key in SHARES:
+    metric = METRICS.get(key)
+    if metric is not None and metric.is_share:
         axes.set_ylim(0, 1.02)
         percent_axis(axes)
-    elif key == "goal_distance":
+    elif metric is not None and metric.unit == "distance":
         axes.set_ylim(bottom=0)
     axes.set_xlim(0, max(steps[-1], 1.0))
     steps_axis(axes)
-    write_title(axes, LABELS.get(key, key.replace("_", " ").capitalize()))
+    write_title(axes, label_of(key))
 
 
 def draw_band(axes: Axes, steps: np.ndarray, values: Float[np.ndarray, "n t"]) -> None:
-    """The mean over seeds as a line, and a band from the least to the greatest of them."""
+    """Draw the mean over seeds as a line, and a band from the minimum to the maximum."""
     axes.plot(steps, values.mean(axis=0), color=ACCENT, linewidth=1.8, zorder=3,
               marker="o" if len(steps) == 1 else None, clip_on=False)  # fmt: skip
     if len(values) > 1:
@@ -104,14 +98,14 @@ def draw_band(axes: Axes, steps: np.ndarray, values: Float[np.ndarray, "n t"]) -
 
 
 def steps_axis(axes: Axes) -> None:
-    """Environment steps along x, in thousands and millions."""
+    """Label x with environment steps, in thousands and millions."""
     axes.set_xlabel("environment steps", fontsize=9, color=INK)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_steps(value)))
 
 
 def percent_axis(axes: Axes) -> None:
-    """Shares along y, as percentages."""
+    """Label y with percentages."""
     axes.yaxis.set_major_locator(MaxNLocator(6))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}%"))
 

@@ -1,4 +1,4 @@
-"""Learning curves of controllers: success by environment steps, with what needs no learning as dashed lines."""
+"""Learning curves of controllers: success over environment steps; a dashed line is the zero-shot success."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,11 +11,11 @@ from edl.figures.palette import palette
 from edl.figures.style import MUTED, SIDE, plot_figure, write_title
 
 LEGEND = 1.9
-"""Inches for the names at the right: curves begin at the bottom and end at the top, so inside there is no room."""
+"""Inches for the legend at the right: the curves go from bottom to top and leave no room inside the axes."""
 
 
 def downstream_figure(results: Mapping[str, Mapping[str, Any]], title: str = "Sparse goals") -> Figure:
-    """One curve for the controller of each named result, and one for the flat learner, with the range over seeds."""
+    """One curve for each result's controller and one for the flat learner, with the range over seeds."""
     figure, (axes,) = plot_figure(1.4 * SIDE, 3.4, right=LEGEND)
     first = next(iter(results.values()))
     curves = {name: result["controller"]["curve"] for name, result in results.items()}

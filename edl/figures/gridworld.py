@@ -1,4 +1,4 @@
-"""Numbers on the tiles of a gridworld, a column of panels for each skill."""
+"""Values on the tiles of a gridworld, one column of panels per skill."""
 
 import numpy as np
 from jaxtyping import Float
@@ -15,7 +15,7 @@ REWARD = LinearSegmentedColormap.from_list("reward", ["#e3935a", "#ffffff", "#2e
 
 
 def gridworld_figure(visits: Float[np.ndarray, "k h w"], reward: Float[np.ndarray, "k h w"]) -> Figure:
-    """rho(s|z) above, r(s, z) below; minus infinity is a cross, and the start, in the middle, has a red frame."""
+    """rho(s|z) above, r(s, z) below. A cross marks a reward of minus infinity, a red frame the start."""
     count = len(visits)
     whole = (LEFT + count * (SIDE + EDGE) + BAR, 2 * (SIDE + HEAD) + EDGE)
     figure = new_figure(*whole)
@@ -42,7 +42,7 @@ def gridworld_figure(visits: Float[np.ndarray, "k h w"], reward: Float[np.ndarra
 
 
 def draw_tiles(axes: Axes, shape: tuple[int, int]) -> None:
-    """Thin lines between the tiles, and a red frame around the start."""
+    """Draw thin lines between the tiles and a red frame around the start."""
     height, width = shape
     axes.set_xticks(np.arange(width + 1) - 0.5, minor=True)
     axes.set_yticks(np.arange(height + 1) - 0.5, minor=True)

@@ -1,4 +1,4 @@
-"""A metric over the grid of a sweep: the last axis to the right, the one before it upwards, the others as panels."""
+"""A metric over a sweep: the last axis goes right, the one before it up, and other axes are panels."""
 
 import itertools
 import math
@@ -13,10 +13,10 @@ from matplotlib.patches import Rectangle
 from edl.figures.style import ALARM, INK, MUTED, new_figure
 
 CELL = (0.78, 0.42)
-"""Inches of a cell."""
+"""Width and height of a cell in inches."""
 MARGIN = (0.95, 0.75)
 ACROSS = 4
-"""Panels in a row, at most."""
+"""Maximum number of panels per row."""
 
 
 def heat_map(
@@ -27,7 +27,7 @@ def heat_map(
     best: tuple[int, ...] | None = None,
     smaller_is_better: bool = False,
 ) -> Figure:
-    """One cell per point: its score in colour and in digits, and a frame around the ``best``."""
+    """One cell per point with its score as colour and number; ``best`` has a red frame."""
     while scores.ndim < 2:
         labels, values, scores = ["", *labels], [[""], *values], scores[None]
         best = None if best is None else (0, *best)
@@ -65,7 +65,6 @@ def _panel(
     best: tuple[int, ...] | None,
     smaller_is_better: bool,
 ) -> None:
-    """The cells of one panel."""
     low, high = span[0], max(span[1], span[0] + 1e-9)
     depth = (high - scores if smaller_is_better else scores - low) / (high - low)
     axes.imshow(depth, cmap="Blues", vmin=0, vmax=1, aspect="auto", origin="lower")

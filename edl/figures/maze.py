@@ -1,4 +1,4 @@
-"""The stage on which everything else is drawn: a maze's walls, or a plain plane for worlds without any."""
+"""The background of every figure: the walls of a maze, or a plain plane for envs without walls."""
 
 import numpy as np
 from jaxtyping import Float
@@ -7,19 +7,19 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 
 from edl.envs.layouts import Layout
-from edl.figures.style import INK, OUTSIDE, SIDE, TITLE_HEIGHT, new_figure, quieten, write_title
+from edl.figures.style import INK, OUTSIDE, SIDE, TITLE_HEIGHT, new_figure, style_axes, write_title
 
 MARGIN = 0.12
-"""Inches around a picture, so that the outer walls keep their full width."""
+"""Inches around the maze, so that the outer walls have their full width."""
 
 
-def world_figure(layout: Layout | None, title: str, note: str, footer: float = 0.0) -> tuple[Figure, Axes]:
-    """A titled figure cut to the shape of the maze, or a plain one; ``footer`` inches at the bottom are left free."""
-    width, height = world_size(layout)
-    # A narrow maze stands in the middle of a figure that still has room for its title.
+def env_figure(layout: Layout | None, title: str, note: str, footer: float = 0.0) -> tuple[Figure, Axes]:
+    """A titled figure in the shape of the maze, or of a plane; ``footer`` inches at the bottom stay empty."""
+    width, height = env_size(layout)
+    # A narrow maze is centred in a figure that is wide enough for the title.
     whole = np.array([max(width, SIDE) + 2 * MARGIN, height + 2 * MARGIN + TITLE_HEIGHT + footer])
     figure = new_figure(*whole)
-    # Ticks and labels of a plane take some of its room; a maze has none.
+    # A plane needs room for ticks and labels; a maze has none.
     indent = np.array([0.0, 0.0] if layout is not None else [0.62, 0.42])
     corner = np.array([(whole[0] - width) / 2, MARGIN + footer]) + indent
     axes = figure.add_axes((*(corner / whole), *((np.array([width, height]) - indent) / whole)))
@@ -29,8 +29,8 @@ def world_figure(layout: Layout | None, title: str, note: str, footer: float = 0
     return figure, axes
 
 
-def world_size(layout: Layout | None) -> tuple[float, float]:
-    """Inches (width, height) in which a world is drawn; long and low mazes are drawn longer."""
+def env_size(layout: Layout | None) -> tuple[float, float]:
+    """Width and height of the drawn env in inches; long, low mazes are drawn longer."""
     if layout is None:
         return SIDE, 0.85 * SIDE
     extent = np.ptp(np.asarray(layout.bounds), axis=0)
@@ -40,14 +40,14 @@ def world_size(layout: Layout | None) -> tuple[float, float]:
 
 
 def draw_maze(axes: Axes, layout: Layout, starts: bool = True) -> None:
-    """Black walls, shaded outside, a black dot at each start; equal aspect and no ticks."""
+    """Draw black walls, a shaded outside and a black dot at each start; equal aspect and no ticks."""
     (left, low), (right, high) = np.asarray(layout.bounds)
     axes.set(xlim=(left, right), ylim=(low, high), aspect="equal")
     axes.set_axis_off()
     outside = outside_cells(layout)
     squares = outside[:, None] + np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
     axes.add_collection(PolyCollection(list(squares), facecolor=OUTSIDE, edgecolor=OUTSIDE, linewidth=0.4, zorder=0))
-    # Projecting caps close the corners; unclipped, the outer walls are as thick as the inner ones.
+    # Projecting caps close the corners; without clipping, outer walls are as thick as inner ones.
     walls = LineCollection(list(layout.walls), colors=INK, linewidths=wall_width(axes), capstyle="projecting")
     walls.set(zorder=6, clip_on=False)
     axes.add_collection(walls, autolim=False)
@@ -56,13 +56,13 @@ def draw_maze(axes: Axes, layout: Layout, starts: bool = True) -> None:
 
 
 def draw_plane(axes: Axes) -> None:
-    """A world without walls: the first two features, with ticks."""
-    quieten(axes, grid="both")
+    """Axes for an env without walls: the first two features, with ticks."""
+    style_axes(axes, grid="both")
     axes.set(xlabel="feature 0", ylabel="feature 1")
 
 
 def draw_starts(axes: Axes, starts: Float[np.ndarray, "m 2"]) -> None:
-    """Where episodes begin."""
+    """Draw a black dot at each start position."""
     size = np.clip(0.22 * points_per_unit(axes), 3, 7) if axes.get_aspect() == 1 else 6
     axes.scatter(*starts.T, s=size**2, color=INK, edgecolor="white", linewidth=0.8, zorder=10, clip_on=False)
 
@@ -78,7 +78,7 @@ def outside_cells(layout: Layout) -> Float[np.ndarray, "c 2"]:
 
 
 def points_per_unit(axes: Axes) -> float:
-    """Points on paper of one unit of the maze."""
+    """Printed points per unit of the maze."""
     return float(paper_size(axes)[0] / np.ptp(axes.get_xlim()))
 
 
@@ -88,17 +88,17 @@ def paper_size(axes: Axes) -> Float[np.ndarray, " 2"]:
 
 
 def dot_area(axes: Axes, num_dots: int) -> float:
-    """Square points of a dot, so that this many of them cover about a third of the axes, however many they are."""
+    """Area of a dot in square points such that ``num_dots`` of them cover about a third of the axes."""
     return float(np.clip(0.35 * np.prod(paper_size(axes)) / max(num_dots, 1), 3, 40))
 
 
 def wall_width(axes: Axes) -> float:
-    """Points: thick enough to be crisp, thin enough to leave the cells of a large maze open."""
+    """Line width of walls in points: thick enough to be sharp, thin enough to keep the cells of a large maze open."""
     return float(np.clip(0.055 * points_per_unit(axes), 0.8, 2.4))
 
 
 def plane(points: Float[np.ndarray, "*n s"]) -> Float[np.ndarray, "*n 2"]:
-    """The first two features; a world with a single one is drawn along a line."""
+    """The first two features; an env with one feature is drawn along a line."""
     points = np.asarray(points, dtype=float)
     if points.shape[-1] == 1:
         points = np.concatenate([points, np.zeros_like(points)], axis=-1)

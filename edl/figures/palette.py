@@ -1,8 +1,8 @@
-"""One colour per skill, the same for skill i whatever the number of skills.
+"""One colour per skill; skill i has the same colour for any number of skills.
 
-The first ten were found by maximising the least OKLab distance between any two of them as seen with ordinary vision,
-deuteranopia and protanopia (0.11 at worst; matplotlib's default cycle has 0.007). Further ones are the colours of the
-sRGB cube farthest from all before them, by the same measure.
+The first ten maximise the smallest OKLab distance between any two of them as seen with normal vision, deuteranopia and
+protanopia (the minimum is 0.11; matplotlib's default cycle has 0.007). Each further colour is the one of the sRGB cube
+that is farthest from all colours before it.
 """
 
 import functools
@@ -26,29 +26,29 @@ _BLINDNESS = (
 
 
 def palette(num_skills: int) -> list[str]:
-    """The colours of skills 0 .. num_skills - 1 as ``#rrggbb``; they repeat only beyond several hundred."""
+    """The colours of skills 0 .. num_skills - 1 as ``#rrggbb``; they repeat only after several hundred."""
     colours = list(BASE) if num_skills <= len(BASE) else _extended(min(num_skills, len(BASE) + len(_candidates())))
     return [colours[i % len(colours)] for i in range(num_skills)]
 
 
 def views(rgb: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "3 n 3"]:
-    """OKLab coordinates as seen with ordinary vision, deuteranopia and protanopia."""
+    """OKLab coordinates as seen with normal vision, deuteranopia and protanopia."""
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     seen = [linear, *(np.clip(linear @ matrix.T, 0, 1) for matrix in _BLINDNESS)]
     return np.stack([np.cbrt(x @ _CONES.T) @ _OKLAB.T for x in seen])
 
 
 def to_rgb(colours: list[str] | tuple[str, ...]) -> Float[np.ndarray, "n 3"]:
-    """``#rrggbb`` to numbers in [0, 1]."""
+    """Convert ``#rrggbb`` to numbers in [0, 1]."""
     return np.array([[int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)] for colour in colours])
 
 
 @functools.cache
 def _extended(num_colours: int) -> list[str]:
-    """Farthest-point sampling: each new colour is the candidate least like any colour chosen before."""
+    """Farthest-point sampling: each new colour is the candidate farthest from all colours chosen before."""
     candidates, chosen = views(_candidates()), views(to_rgb(BASE))
     gaps = np.linalg.norm(candidates[:, :, None] - chosen[:, None], axis=-1)
-    # Confusions under ordinary vision weigh more: most readers have it, and fifty colours fit in no dichromat's gamut.
+    # Normal vision has a higher weight: most readers have it, and no dichromat can distinguish fifty colours.
     weights = np.array([1.0, 1.6, 1.6])[:, None]
     nearest = np.min(weights * gaps.min(axis=-1), axis=0)
     colours = list(BASE)
@@ -62,7 +62,7 @@ def _extended(num_colours: int) -> list[str]:
 
 @functools.cache
 def _candidates() -> Float[np.ndarray, "n 3"]:
-    """Colours of the sRGB cube that are neither grey nor too pale to be seen on white."""
+    """Colours of the sRGB cube that are neither grey nor too pale on white."""
     levels = np.linspace(0, 1, 12)
     rgb = np.stack(np.meshgrid(levels, levels, levels), axis=-1).reshape(-1, 3)
     lightness, *opponents = views(rgb)[0].T

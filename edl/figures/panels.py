@@ -1,7 +1,7 @@
-"""Mazes side by side, after the figures of the paper: crisp walls, a colour per skill, a black dot at the start.
+"""Mazes side by side, in the style of the paper: sharp walls, one colour per skill, a black dot at the start.
 
-Walls and words are vectors; rollouts and landscapes, of which there are tens of thousands of points, are pixels in the
-SVG too, so that its size stays that of a picture.
+Walls and text are vector graphics. Rollouts and landscapes have tens of thousands of points and are rasterised, also in
+the SVG, to keep the file small.
 """
 
 from collections.abc import Sequence
@@ -20,18 +20,18 @@ from edl.figures.skills import draw_goals, draw_trajectories
 from edl.figures.style import INK, MUTED, new_figure
 
 EDGE, GAP, HEAD, LABEL = 0.15, 0.22, 0.52, 0.3
-"""Inches: around the figure, between panels, above each panel for its words, left of a row for its name."""
+"""Inches around the figure, between panels, above each panel for its title, and left of a row for its name."""
 LANDSCAPE = LinearSegmentedColormap.from_list("landscape", ["#f7f9fb", "#c9dfec", "#79b3d3", "#2c77a8", "#123a63"])
 STAR = "#ffd21f"
 ONE_COLOUR = "#7d8896"
-"""For rollouts of untrained skills, which all look alike."""
+"""For rollouts of untrained skills, which all look the same."""
 
 
 class Panel(NamedTuple):
-    """One maze and what is drawn in it; what is None is left out.
+    """One maze and its contents; parts that are None are not drawn.
 
-    ``colours`` has one colour per skill. A ``field`` is a value for each of the ``points`` of a regular grid, NaN
-    outside the maze; ``best`` is where it is greatest. With a field, rollouts are grey.
+    ``colours`` has one colour per skill. ``field`` has a value for each point of a regular grid, NaN outside the maze;
+    ``best`` is its maximum. With a field, rollouts are grey.
     """
 
     layout: Layout
@@ -46,7 +46,7 @@ class Panel(NamedTuple):
 
 
 def panels_figure(rows: Sequence[Sequence[Panel | None]], names: Sequence[str] = (), side: float = 3.4) -> Figure:
-    """A grid of panels; ``side`` inches for the longer side of a panel, ``names`` to the left of the rows."""
+    """A table of panels. ``side`` is the longer side of a panel in inches; ``names`` label the rows."""
     first = next(panel for row in rows for panel in row if panel is not None)
     extent = np.ptp(np.asarray(first.layout.bounds), axis=0)
     width, height = side * extent / extent.max()
@@ -70,7 +70,7 @@ def panels_figure(rows: Sequence[Sequence[Panel | None]], names: Sequence[str] =
 
 
 def draw_panel(axes: Axes, panel: Panel) -> None:
-    """Walls, then the field, rollouts, goals and words of a panel."""
+    """Draw the walls, then the field, rollouts, goals and text of a panel."""
     draw_maze(axes, panel.layout)
     if panel.field is not None:
         draw_field(axes, panel)
@@ -83,13 +83,13 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
     height = axes.get_position().height * axes.figure.get_figure(root=True).get_figheight()
     above = 0.06 / height
     words = {"transform": axes.transAxes, "color": INK, "ha": "left", "va": "bottom", "parse_math": False}
-    # Where there is no note, its place is left to the numbers of goals at the upper wall.
+    # The title stays above the note's line also without a note: numbers of goals at the upper wall need the room.
     axes.text(0, 1 + above + 0.15 / height, panel.title, fontsize=10, fontweight="bold", **words)
     axes.text(0, 1 + above, panel.note, fontsize=8, **{**words, "color": MUTED})
 
 
 def draw_field(axes: Axes, panel: Panel) -> None:
-    """A landscape in blue, grey rollouts over it, and a yellow star at its summit."""
+    """Draw a landscape in blue, grey rollouts over it, and a yellow star at its maximum."""
     (left, low), (right, high) = np.asarray(panel.layout.bounds)
     assert panel.field is not None
     image = axes.imshow(panel.field.T, origin="lower", extent=(left, right, low, high), cmap=LANDSCAPE, zorder=1,
@@ -107,6 +107,6 @@ def draw_field(axes: Axes, panel: Panel) -> None:
 
 
 def blend(first: str, second: str, share: float = 0.5) -> str:
-    """The colour between two, for a skill between two."""
+    """A mixture of two colours, for a skill between two skills."""
     a, b = (np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) for colour in (first, second))
     return "#" + "".join(f"{round(value):02x}" for value in (1 - share) * a + share * b)

@@ -1,6 +1,6 @@
-"""A run on one page: a single HTML file that needs nothing else, neither scripts nor the network.
+"""The report of a run: a single HTML file without scripts that loads nothing from the network.
 
-The page forbids itself both by its Content-Security-Policy, and every string from outside is escaped.
+Its Content-Security-Policy forbids both, and every string from outside is escaped.
 """
 
 import base64
@@ -23,10 +23,11 @@ from edl.figures.style import to_png
 Picture: TypeAlias = tuple[str, str, Figure | bytes]
 """Title, caption, and the figure or its PNG."""
 
-STAGES: tuple[str, ...] = ("compile", "explore", "discover", "learn", "evaluate")
-ABOUT = {
-    "edl": "No reward was given. Explored states were divided into regions, one for each skill, and a policy learned "
-    "to reach every one of them.",
+TOTAL = "total"
+"""The entry of ``seconds`` that is not a stage."""
+DESCRIPTIONS = {
+    "edl": "EDL learned these skills without a reward: it explored the env, divided the explored states into one "
+    "region per skill, and trained a policy to reach each region.",
 }
 
 
@@ -37,9 +38,9 @@ def report_html(
     pictures: Sequence[Picture] = (),
     folder: str = "RUN",
 ) -> str:
-    """The report of a run. The first picture stands at the top; ``folder`` is the run's, as its user would type it.
+    """The report of a run. ``metrics`` is the content of metrics.json; ``folder`` is the path of the run.
 
-    ``metrics`` is metrics.json, with the same metrics of random actions under ``random``.
+    The first picture is placed at the top, next to the tiles unless it is wide.
     """
     template = importlib.resources.files("edl.figures").joinpath("report.html").read_text("utf-8")
     shown = [(title, caption, _png(image)) for title, caption, image in pictures]
@@ -62,43 +63,42 @@ def report_html(
 
 
 def _title(metrics: Mapping[str, Any]) -> str:
-    count, world, method = (metrics.get(name, "?") for name in ("num_skills", "env", "method"))
-    return f"{count} skills for {world}, discovered by {str(method).upper() if method == 'edl' else method}"
+    count, env, method = (metrics.get(name, "?") for name in ("num_skills", "env", "method"))
+    return f"{count} skills for {env}, discovered by {str(method).upper() if method == 'edl' else method}"
 
 
 def _lede(metrics: Mapping[str, Any]) -> str:
-    about = ABOUT.get(str(metrics.get("method")), "")
-    about += _proof(metrics.get("proof"))
-    reached, chance = numbers.mean_of(metrics, "goal_success"), numbers.random_of(metrics, "goal_success")
-    if reached is None:
-        return about
-    beside = "" if chance is None else f" (random actions: {numbers.write('goal_success', chance)})"
-    share = numbers.write("goal_success", reached)
-    return f"{about} <strong>{share} of the rollouts end at their goal</strong>{beside}."
+    text = DESCRIPTIONS.get(str(metrics.get("method")), "")
+    reached, random = numbers.mean_of(metrics, "goal_success"), numbers.random_of(metrics, "goal_success")
+    if reached is not None:
+        beside = "" if random is None else f" (random actions: {numbers.format_value('goal_success', random)})"
+        share = numbers.format_value("goal_success", reached)
+        text += f" <strong>{share} of the rollouts end within 0.5 of their goal</strong>{beside}."
+    return text + _versus_random(metrics.get("proof"))
 
 
-def _proof(found: Mapping[str, Any] | None) -> str:
-    """How the skills compare with random behaviour, in words and numbers."""
+def _versus_random(found: Mapping[str, Any] | None) -> str:
+    """The comparison of the skills with random actions, in words and numbers."""
     if not found:
         return ""
     head, _, rest = str(found["verdict"]).partition(":")
     facts = (
-        f"information {found['information']:.2f} nats (by chance {found['information_by_chance']:.2f}), "
-        f"coverage {100 * found['coverage']:.0f}% (random actions {100 * found['random_coverage']:.0f}%), "
-        f"entropy {found['entropy']:.2f} nats ({found['random_entropy']:.2f}), "
-        f"distance left to any state {found['reach']:.2f} ({found['random_reach']:.2f})"
+        f"Mutual information: {found['information']:.2f} nats (by chance {found['information_by_chance']:.2f}). "
+        f"Entropy of the visits: {found['entropy']:.2f} nats (random {found['random_entropy']:.2f}). "
+        f"Distance from the best skill's end to a random point: {found['reach']:.2f} "
+        f"(random {found['random_reach']:.2f})."
     )
-    return f" The skills are <strong>{html.escape(head)}</strong>:{html.escape(rest)} ({html.escape(facts)})."
+    return f" The skills are <strong>{html.escape(head)}</strong>:{html.escape(rest)}. {html.escape(facts)}"
 
 
 def _chips(metrics: Mapping[str, Any], provenance: Mapping[str, Any]) -> str:
     steps = [value for value in (metrics.get("steps") or {}).values() if isinstance(value, int | float)]
-    total = (metrics.get("seconds") or {}).get("total")
+    total = (metrics.get("seconds") or {}).get(TOTAL)
     facts = {
-        "world": metrics.get("env"),
+        "env": metrics.get("env"),
         "method": metrics.get("method"),
-        "explored by": metrics.get("explore"),
-        "discovered by": metrics.get("discover"),
+        "explorer": metrics.get("explore"),
+        "discoverer": metrics.get("discover"),
         "seeds": metrics.get("num_seeds"),
         "steps": format_steps(sum(steps)) if sum(steps) else None,
         "time": format_seconds(total) if isinstance(total, int | float) else None,
@@ -109,7 +109,7 @@ def _chips(metrics: Mapping[str, Any], provenance: Mapping[str, Any]) -> str:
 
 
 def _gallery(pictures: Sequence[tuple[str, str, bytes]]) -> str:
-    """Two pictures to a row; a wide one has its own, and one left alone has its caption beside it."""
+    """Two pictures per row; a wide picture has its own row, and a single picture has its caption beside it."""
     if not pictures:
         return ""
     wide = [_is_wide(png) for *_, png in pictures]
@@ -119,7 +119,7 @@ def _gallery(pictures: Sequence[tuple[str, str, bytes]]) -> str:
         column = 0 if wide[i] or alone else 1 - column
         cards.append(_picture(*picture, style="wide" if wide[i] else "alone" if alone else ""))
     joined = "\n".join(cards)
-    return f'<section>\n<h2>How it got there</h2>\n<div class="pictures">{joined}</div>\n</section>'
+    return f'<section>\n<h2>Figures</h2>\n<div class="pictures">{joined}</div>\n</section>'
 
 
 def _picture(title: str, caption: str, png: bytes, style: str = "") -> str:
@@ -139,7 +139,7 @@ def _png(image: Figure | bytes) -> bytes:
 def png_size(png: bytes) -> tuple[int, int]:
     """Width and height in pixels, from the file's header."""
     if png[:8] != b"\x89PNG\r\n\x1a\n":
-        raise ValueError(f"a picture starts with {png[:8]!r}: wanted a PNG. Give a matplotlib Figure or its PNG bytes.")
+        raise ValueError(f"a picture must be a matplotlib Figure or PNG bytes (got bytes that start with {png[:8]!r}).")
     return struct.unpack(">II", png[16:24])
 
 
@@ -149,32 +149,35 @@ def _is_wide(png: bytes) -> bool:
 
 
 def _times(seconds: Mapping[str, Any]) -> str:
-    """Where the time went, as one bar cut into stages."""
-    spent = {name: seconds[name] for name in STAGES if isinstance(seconds.get(name), int | float) and seconds[name] > 0}
-    if not spent:
+    """One bar divided into the stages of ``seconds``, in its order, and a legend."""
+    known = {name: numbers.finite_number(value) for name, value in seconds.items() if name != TOTAL}
+    spent = {name: value for name, value in known.items() if value is not None}
+    if not any(value > 0 for value in spent.values()):
         return ""
-    colours = dict(zip(STAGES, palette(len(STAGES)), strict=True))
-    bar = "".join(f'<i style="flex:{value:.3f};background:{colours[name]}"></i>' for name, value in spent.items())
+    colours = dict(zip(spent, palette(len(spent)), strict=True))
+    bar = "".join(
+        f'<i style="flex:{value:.3f};background:{colours[name]}"></i>' for name, value in spent.items() if value > 0
+    )
     legend = "".join(
-        f'<li><i style="background:{colours[name]}"></i>{name} {format_seconds(value)}</li>'
+        f'<li><i style="background:{colours[name]}"></i>{html.escape(str(name))} {format_seconds(value)}</li>'
         for name, value in spent.items()
     )
     return (
-        f'<section>\n<h2>Where the time went</h2>\n<div class="card"><div class="times">{bar}</div>'
+        f'<section>\n<h2>Time per stage</h2>\n<div class="card"><div class="times">{bar}</div>'
         f'<ul class="legend">{legend}</ul></div>\n</section>'
     )
 
 
 def _how(metrics: Mapping[str, Any], folder: str) -> str:
-    path = shlex.quote(folder)
+    path, config = shlex.quote(folder), shlex.quote(folder.rstrip("/") + "/config.json")
     method = str(metrics.get("method", "edl"))
     start = "edl run" if method == "edl" else f"edl baseline {shlex.quote(method)}"
     blocks = {
         "From Python": f"import edl\n\nrun = edl.load({folder!r})\nrun.metrics['aggregate']['goal_success']\n"
         "run.env, run.states, run.skills, run.policy",
-        "From the command line": f"# measure it and draw it again\nedl evaluate {path}\nedl figure {path}\n"
-        f"# go on, if it was stopped\n{start} --out {path} --resume\n"
-        f"# repeat it\n{start} --config {shlex.quote(folder.rstrip('/') + '/config.json')} --out AGAIN",
+        "From the command line": f"# evaluate it and draw it again\nedl evaluate {path}\nedl figure {path}\n"
+        f"# resume it after an interruption\n{start} --out {path} --resume\n"
+        f"# repeat it with the same settings\n{start} --config {config} --out COPY",
     }
     return "\n".join(
         f'<div class="card"><h3>{name}</h3><pre>{html.escape(text)}</pre></div>' for name, text in blocks.items()

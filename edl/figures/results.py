@@ -1,6 +1,6 @@
-"""The index page of a reproduction: every claim with its verdict, then every figure with what was measured.
+"""The index page of a reproduction: every claim with its verdict, then every figure with the measured values.
 
-Pictures lie beside the page, which has no scripts and loads nothing else.
+The pictures are files next to the page; it has no scripts and loads nothing else.
 """
 
 import html
@@ -13,15 +13,15 @@ TITLE = "Explore, Discover and Learn, reproduced"
 
 
 def results_html(records: Sequence[Mapping[str, Any]]) -> str:
-    """The page, from the JSON of each figure."""
+    """The page; ``records`` are the JSON files of the figures."""
     template = importlib.resources.files("edl.figures").joinpath("results.html").read_text("utf-8")
     every = [(record, verdict) for record in records for verdict in record["verdicts"]]
     held = sum(verdict["holds"] for _, verdict in every)
     seeds = sorted({record["num_seeds"] for record in records})
     lede = (
-        f"{held} of {len(every)} claims hold, over {' or '.join(map(str, seeds))} seeds. Every figure is made from "
-        "scratch by <code>edl reproduce</code>; pictures show the first seed, numbers are means over all of them with "
-        "95 % bootstrap intervals."
+        f"{held} of {len(every)} claims hold, over {' or '.join(map(str, seeds))} seeds. <code>edl reproduce</code> "
+        "creates every figure from scratch. Pictures show the first seed; numbers are means over all seeds with 95 % "
+        "bootstrap intervals."
     )
     return string.Template(template).substitute(
         title=TITLE,
@@ -32,7 +32,6 @@ def results_html(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def holds(verdict: Mapping[str, Any]) -> str:
-    """Yes or no, in its colour."""
     return '<span class="yes">✓ holds</span>' if verdict["holds"] else '<span class="no">✗ does not</span>'
 
 

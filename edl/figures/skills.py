@@ -1,6 +1,6 @@
-"""The picture of the method: every skill's trajectories in its own colour, over the world, with its goal.
+"""The main figure: the trajectories of every skill in its own colour, with its goal.
 
-After the figures of the paper, to which it adds the goals, their numbers, and where each rollout ended.
+Follows the figures of the paper and adds the goals, their numbers, and the end of each rollout.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from edl.envs.layouts import Layout
-from edl.figures.maze import draw_starts, plane, points_per_unit, world_figure
+from edl.figures.maze import draw_starts, env_figure, plane, points_per_unit
 from edl.figures.palette import palette
 from edl.figures.style import write_number
 
 MANY = 50
-"""With more rollouts a skill than this, lines are faint and ends are left out: what shows is where most of them go."""
+"""With more rollouts per skill than this, lines are faint and ends are not drawn."""
 
 
 def skills_figure(
@@ -26,16 +26,16 @@ def skills_figure(
     goals: Float[np.ndarray, "k s"] | None = None,
     title: str = "Skills",
 ) -> Figure:
-    """Rollouts of each skill; what follows the end of an episode may be NaN.
+    """Rollouts of each skill; states after the end of an episode may be NaN.
 
-    A skill's number stands at its goal, or where its rollouts end if the method has no goals.
+    A skill's number is drawn at its goal, or at the end of a typical rollout if the method has no goals.
     """
     paths = plane(paths)
-    figure, axes = world_figure(layout, title, f"{paths.shape[0]} skills, {paths.shape[1]} rollouts each")
+    figure, axes = env_figure(layout, title, f"{paths.shape[0]} skills, {paths.shape[1]} rollouts each")
     draw_trajectories(axes, paths)
     if layout is None:
         draw_starts(axes, paths[:, :, 0].mean(axis=(0, 1))[None])
-    marks = typical(last_points(paths)) if goals is None else plane(goals)
+    marks = nearest_to_median(last_points(paths)) if goals is None else plane(goals)
     draw_goals(axes, marks, marker="o" if goals is None else "*")
     return figure
 
@@ -43,9 +43,9 @@ def skills_figure(
 def draw_trajectories(
     axes: Axes, paths: Float[np.ndarray, "k n t 2"], colours: Sequence[str] | None = None, rasterized: bool = False
 ) -> None:
-    """Lines in a colour per skill, with a dot where each ends."""
+    """Draw lines in one colour per skill, with a dot at the end of each."""
     skills, rollouts, times, _ = paths.shape
-    # Skill-major order would bury the first skills under the last: the i-th rollouts of all skills go together.
+    # Drawn skill by skill, the last skills would hide the first; so the i-th rollouts of all skills are drawn together.
     order = paths.swapaxes(0, 1).reshape(-1, times, 2)
     colours = list(colours or palette(skills)) * rollouts
     many = rollouts > MANY
@@ -62,7 +62,7 @@ def draw_trajectories(
 
 
 def draw_goals(axes: Axes, goals: Float[np.ndarray, "k 2"], marker: str = "*") -> None:
-    """White marks outlined in each skill's colour, numbered; smaller where there are many skills."""
+    """Draw numbered white marks with an outline in each skill's colour; the marks shrink with the number of skills."""
     colours = palette(len(goals))
     size = mark_size(axes, len(goals))
     area = (1.5 * size) ** 2 if marker == "*" else (0.8 * size) ** 2
@@ -75,13 +75,13 @@ def draw_goals(axes: Axes, goals: Float[np.ndarray, "k 2"], marker: str = "*") -
 
 
 def mark_size(axes: Axes, num_skills: int) -> float:
-    """Points of the numbers: they shrink with the number of skills and with the cells of the maze."""
+    """Font size of the numbers in points; it shrinks with the number of skills and with the size of the maze."""
     unit = points_per_unit(axes) if axes.get_aspect() == 1 else 40.0
     return float(np.clip(min(30 / np.sqrt(num_skills), 0.28 * unit), 5.0, 9.5))
 
 
-def typical(points: Float[np.ndarray, "k n 2"]) -> Float[np.ndarray, "k 2"]:
-    """Of each row the point nearest to its median: the median itself may lie behind a wall."""
+def nearest_to_median(points: Float[np.ndarray, "k n 2"]) -> Float[np.ndarray, "k 2"]:
+    """The point of each row that is nearest to its median; the median itself may lie behind a wall."""
     gaps = np.linalg.norm(points - np.median(points, axis=1, keepdims=True), axis=-1)
     return points[np.arange(len(points)), np.argmin(gaps, axis=1)]
 

@@ -10,17 +10,17 @@ from edl.config import ConfigError
 from edl.envs import layouts
 from edl.evaluate import coverage as module
 from edl.evaluate.coverage import (
-    Grid,
+    BinGrid,
     bins_of,
     box_grid,
     cells_of,
 )
 
-coverage, visited, visits, first_visits, coverage_curve = map(
-    jax.jit, (module.coverage, module.visited, module.visits, module.first_visits, module.coverage_curve)
+coverage, visited, visit_counts, first_visits, coverage_curve = map(
+    jax.jit, (module.coverage, module.visited, module.visit_counts, module.first_visits, module.coverage_curve)
 )
 data_coverage = jax.jit(module.data_coverage, static_argnames="first_steps")
-bin_of = jax.jit(Grid.bin_of)
+bin_of = jax.jit(BinGrid.bin_of)
 
 TWO_CELLS = layouts.parse("+-+-+\n|S  |\n+-+-+")
 
@@ -34,7 +34,7 @@ def test_bins_tile_the_reachable_area(name):
 
 
 @pytest.mark.parametrize("name", ["square", "bottleneck"])
-def test_one_point_in_each_bin_covers_all_and_one_less_does_not(name):
+def test_one_point_in_each_bin_covers_the_maze_and_one_less_does_not(name):
     layout = layouts.load(name)
     grid = bins_of(layout)
     side = 0.1 if name == "bottleneck" else 0.05
@@ -54,7 +54,7 @@ def test_one_point_in_each_bin_covers_all_and_one_less_does_not(name):
     per=st.sampled_from([bins_of, cells_of]),
 )
 def test_a_point_next_to_a_wall_is_never_in_a_bin_behind_it(cell, ulps, upper, per):
-    """Right up to the last floating-point number before the wall, however far from the origin."""
+    """Holds up to the last floating-point number before the wall, at any distance from the origin."""
     layout = layouts.Layout(
         "line", "", TWO_CELLS.walls, np.array([[cell, 0.0], [cell + 1, 0.0]]), TWO_CELLS.starts, TWO_CELLS.passages
     )
@@ -72,25 +72,25 @@ def test_a_point_on_a_wall_is_in_the_bin_above():
     assert bin_of(grid, jnp.array([[-0.5, 0.0], [0.5, 0.0], [1.5, 0.0]])).tolist() == [0, 1, grid.size]
 
 
-def test_states_outside_count_nowhere():
+def test_states_outside_are_in_no_bin():
     grid = cells_of(layouts.load("square"))
     strange = jnp.array(
         [[1.0, 0.0], [-1.0, 0.0], [1e9, 0.0], [jnp.nan, 0.0], [jnp.inf, 0.0]]
     )  # the first is a '#' cell
     assert float(coverage(grid, visited(grid, strange))) == 0.0
-    counts = visits(grid, strange)
+    counts = visit_counts(grid, strange)
     assert int(counts[-1]) == 4
     assert int(jnp.sum(counts)) == 5
 
 
-def test_visits_by_hand_and_invalid_states_do_not_count():
+def test_visit_counts_by_hand_ignore_invalid_states():
     states = jnp.array([[0.0, 0.0], [0.4, 0.3], [1.0, 0.0], [1.0, 0.1]])
     valid = jnp.array([True, True, False, True])
-    assert visits(cells_of(TWO_CELLS), states, valid).tolist() == [2, 1, 0]
+    assert visit_counts(cells_of(TWO_CELLS), states, valid).tolist() == [2, 1, 0]
     assert visited(cells_of(TWO_CELLS), states, jnp.array([True, True, False, False])).tolist() == [True, False]
 
 
-def test_bitmaps_accumulate_and_batches_have_any_shape():
+def test_bitmaps_combine_and_batches_have_any_shape():
     grid = bins_of(layouts.load("tree"))
     states = jax.random.uniform(jax.random.key(0), (4, 6, 2), minval=-3, maxval=3)
     joined = visited(grid, states[:2]) | visited(grid, states[2:])
@@ -98,7 +98,7 @@ def test_bitmaps_accumulate_and_batches_have_any_shape():
 
 
 def box() -> Experience:
-    """Three played episodes of 2, 1 and 2 steps along x, and an unplayed one, in a world of 10 bins."""
+    """Three played episodes of 2, 1 and 2 steps along x, and an unplayed one, in an env of 10 bins."""
     x = jnp.array([[0.5, 1.5, 2.5], [0.5, 3.5, 9.5], [4.5, 1.5, 5.5], [8.5, 8.5, 8.5]])
     return Experience(paths=x[..., None], actions=jnp.zeros((4, 2, 1)), lengths=jnp.array([2, 1, 2, 0]))
 
@@ -109,7 +109,7 @@ def test_data_coverage_counts_environment_steps(steps, bins):
     assert float(data_coverage(grid, box(), steps)) == pytest.approx(bins / 10)
 
 
-def test_the_curve_is_data_coverage_at_each_step():
+def test_the_coverage_curve_is_data_coverage_at_each_step():
     grid = box_grid([0.0], [10.0], [10], [0])
     np.testing.assert_allclose(coverage_curve(grid, box(), jnp.arange(7)), np.array([0, 2, 3, 4, 5, 6, 6]) / 10)
 
@@ -129,15 +129,15 @@ def test_a_grid_over_named_dimensions():
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "message"),
     [
-        ([0.0], [1.0, 2.0], [3], [0]),
-        ([0.0], [0.0], [3], [0]),
-        ([0.0], [1.0], [0], [0]),
-        ([], [], [], []),
-        ([0.0] * 5, [1.0] * 5, [50] * 5, list(range(5))),
+        (([0.0], [1.0, 2.0], [3], [0]), "must have the same length"),
+        (([0.0], [0.0], [3], [0]), r"each low must be below its high \(got low=\[0.0\], high=\[0.0\]\)"),
+        (([0.0], [1.0], [0], [0]), r"num must be at least 1 bin per dimension \(got \[0\]\)"),
+        (([], [], [], []), "at least 1"),
+        (([0.0] * 5, [1.0] * 5, [50] * 5, list(range(5))), "at most 10000000 bins .got 312500000 bins in 5 dimensions"),
     ],
 )
-def test_a_grid_that_makes_no_sense_is_refused(arguments):
-    with pytest.raises(ConfigError):
+def test_an_invalid_grid_is_rejected(arguments, message):
+    with pytest.raises(ConfigError, match=message):
         box_grid(*arguments)

@@ -1,4 +1,4 @@
-"""Distances between sets of skills against values by hand, SciPy, and the axioms of a metric."""
+"""Distances to goals and targets by hand; distances between sets of skills by hand, by SciPy and by the axioms."""
 
 import numpy as np
 import pytest
@@ -6,23 +6,55 @@ from scipy.spatial.distance import directed_hausdorff
 from scipy.stats import wasserstein_distance
 
 from edl.envs import layouts
-from edl.evaluate.distances import hausdorff, transport
+from edl.evaluate.distances import (
+    best_skill_distance,
+    goal_distance,
+    goal_success,
+    hausdorff,
+    transport,
+    zero_shot_distance,
+)
 from edl.evaluate.geodesic import Geodesic
 
+LAST = np.array([[[0.0, 0.5], [3.0, 4.0]], [[1.0, 1.0], [1.0, 1.6]]])
+GOALS = np.array([[0.0, 0.0], [1.0, 1.0]])
 LINE = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
 
 
-def test_by_hand():
+def test_goal_distance_by_hand():
+    assert goal_distance(LAST, GOALS) == pytest.approx((0.5 + 5.0 + 0.0 + 0.6) / 4)
+
+
+def test_goal_success_includes_its_border():
+    assert goal_success(LAST, GOALS) == 0.5
+    assert goal_success(LAST, GOALS, within=0.49) == 0.25
+
+
+def test_best_skill_distance_uses_the_best_mean_and_not_the_best_rollout():
+    # First target: skill 0 ends at distance 0 or 6 (mean 3), skill 1 at 2 and 2. Second target: 1 and 5 (mean 3), 4, 4.
+    distances = np.array([[[0.0, 1.0], [6.0, 5.0]], [[2.0, 4.0], [2.0, 4.0]]])
+    assert best_skill_distance(distances) == pytest.approx((2.0 + 3.0) / 2)
+
+
+def test_zero_shot_distance_is_at_best_the_best_skill_distance():
+    # Two skills, two rollouts each, three targets.
+    distances = np.array([[[1.0, 4.0, 2.0], [1.0, 2.0, 0.0]], [[5.0, 1.0, 3.0], [7.0, 1.0, 3.0]]])
+    assert best_skill_distance(distances) == pytest.approx((1 + 1 + 1) / 3)
+    assert zero_shot_distance(distances, np.array([0, 1, 0])) == pytest.approx((1 + 1 + 1) / 3)
+    assert zero_shot_distance(distances, np.array([1, 0, 0])) == pytest.approx((6 + 3 + 1) / 3)
+
+
+def test_distances_between_sets_by_hand():
     moved = LINE + np.array([0.0, 3.0])
     assert transport(LINE, moved) == 3.0
     assert hausdorff(LINE, moved) == 3.0
-    # The point at 0 goes to 10, the others stay: one third of ten. The loneliest point is the one at 10, 8 from 2.
+    # Moving the point at 0 to 10 and keeping the others costs 10 / 3. The point at 10 is 8 away from the nearest, 2.
     far = np.array([[10.0, 0.0], [2.0, 0.0], [1.0, 0.0]])
     assert transport(LINE, far) == pytest.approx(10 / 3)
     assert hausdorff(LINE, far) == 8.0
 
 
-def test_the_order_of_skills_means_nothing():
+def test_the_order_of_skills_is_irrelevant():
     generator = np.random.default_rng(0)
     x, y = generator.normal(size=(10, 2)), generator.normal(size=(10, 2))
     shuffled = generator.permutation(y)
@@ -35,13 +67,13 @@ def test_against_scipy():
     generator = np.random.default_rng(1)
     x, y = generator.normal(size=(10, 2)), generator.normal(size=(10, 2))
     assert hausdorff(x, y) == pytest.approx(max(directed_hausdorff(x, y)[0], directed_hausdorff(y, x)[0]))
-    # On a line SciPy knows optimal transport, also between sets of different sizes.
+    # SciPy computes optimal transport on a line, also between sets of different sizes.
     for count in (4, 6):
         a, b = generator.normal(size=(count, 1)), generator.normal(size=(6, 1))
         assert transport(a, b) == pytest.approx(wasserstein_distance(a[:, 0], b[:, 0]))
 
 
-def test_metric():
+def test_axioms_of_a_metric():
     generator = np.random.default_rng(2)
     x, y, z = generator.normal(size=(3, 5, 2))
     for distance in (hausdorff, transport):
@@ -50,8 +82,8 @@ def test_metric():
         assert distance(x, z) <= distance(x, y) + distance(y, z) + 1e-12
 
 
-def test_in_walking_distance():
-    """The ends of two branches of the tree: near as the crow flies, far on foot."""
+def test_walking_distance_between_sets():
+    """The ends of two branches of the tree have a short straight distance and a long walking distance."""
     layout = layouts.load("tree")
     walking = Geodesic.from_layout(layout).distance
     x, y = layout.cells[-1:], layout.cells[-2:-1]

@@ -1,4 +1,4 @@
-"""Walking distance against values by hand, Dijkstra on a fine grid, and a visibility graph without special cases."""
+"""Walking distance by hand, by Dijkstra on a fine grid, and by a visibility graph without special cases."""
 
 import itertools
 
@@ -27,7 +27,7 @@ def uniform(layout: layouts.Layout, n: int, seed: int = 0) -> np.ndarray:
 
 
 def crosses(walls: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Whether the segments from a to b meet any wall, ends included: four orientations, all pairs."""
+    """Whether the segments from a to b meet any wall, ends included: four orientation tests for all pairs."""
 
     def side(p, q, r):
         return np.sign((q - p)[..., 0] * (r - p)[..., 1] - (q - p)[..., 1] * (r - p)[..., 0])
@@ -52,13 +52,13 @@ ROUND_A_WALL = maze("+-+-+-+", "|S|   |", "+ + + +", "| |   |", "+ + + +", "|   
 ZIGZAG = maze("+-+-+-+", "|S|   |", "+ +-+ +", "|   | |", "+-+ + +", "|     |", "+-+-+-+")
 
 
-def test_a_straight_line_where_nothing_is_in_the_way():
+def test_a_straight_line_without_obstacles():
     assert walk(maze(*open_room(3, 3)), (0.3, 0.2), (1.9, -1.7)) == pytest.approx(np.hypot(1.6, 1.9))
 
 
 def test_round_the_free_end_of_a_wall():
     assert walk(ROUND_A_TIP, (0, 0), (1, 0)) == pytest.approx(2 * np.hypot(0.5, 0.5))
-    # Down, the line of sight grazes the end of the wall exactly.
+    # Downwards, the line of sight touches the end of the wall exactly.
     assert walk(ROUND_A_TIP, (0, 0), (1, -1)) == pytest.approx(ROOT2)
     assert walk(ROUND_A_TIP, (0.49, 0.4), (0.51, 0.4)) == pytest.approx(2 * np.hypot(0.01, 0.9))
 
@@ -68,24 +68,24 @@ def test_round_a_wall_of_two_units():
 
 
 def test_round_both_sides_of_a_block():
-    """A square block: the path hugs two corners, or three, of walls that enclose a cell outside the maze."""
+    """The walls enclose a cell outside the maze; the path bends at two or three corners of this block."""
     block = maze("+-+-+-+", "|S    |", "+ +-+ +", "| |#| |", "+ +-+ +", "|     |", "+-+-+-+")
     assert walk(block, (0, -1), (2, -1)) == pytest.approx(1 + 2 * np.hypot(0.5, 0.5))
     assert walk(block, (0, 0), (2, -2)) == pytest.approx(2 * np.hypot(0.5, 1.5))
     assert walk(block, (0.4, -0.9), (2, -1)) == pytest.approx(np.hypot(0.1, 0.4) + 1 + np.hypot(0.5, 0.5))
 
 
-def test_no_slipping_through_a_bend_of_a_wall():
+def test_paths_do_not_cross_a_bent_wall():
     """The wall goes down, right, and down again: (0.5, -0.5) and (1.5, -0.5) are corners on opposite sides of it."""
     assert walk(ZIGZAG, (0, 0), (1, -1)) == pytest.approx(np.hypot(0.5, 0.5) + np.hypot(0.5, 0.5))
-    # Cells (1, 0) and (0, 0) are neighbours with a wall between: round (1.5, -1.5), the lower end.
+    # Cells (1, 0) and (0, 0) are neighbours with a wall between them; the path goes round its lower end (1.5, -1.5).
     down = np.hypot(1.0, 1.0)
     expected = np.hypot(0.5, 0.5) + down + 1.0 + np.hypot(0.5, 0.5)
     assert walk(ZIGZAG, (0, 0), (1, 0)) == pytest.approx(expected)
 
 
-def test_no_passing_through_the_joint_of_walls():
-    """All four walls meet in one post: diagonal neighbours are far apart, however close to the post."""
+def test_paths_do_not_cross_a_post_where_four_walls_meet():
+    """Diagonal neighbours are far apart, even next to the post."""
     cross = maze(
         "+-+-+-+-+",
         "|S      |",
@@ -104,7 +104,7 @@ def test_no_passing_through_the_joint_of_walls():
     assert walk(cross, (1.4, -1.4), (1.6, -1.4)) == pytest.approx(2 * np.hypot(0.1, 0.9))
 
 
-def test_outside_is_infinitely_far_and_nan_too():
+def test_points_outside_and_nan_have_infinite_distance():
     geodesic = Geodesic.from_layout(layouts.load("square"))
     outside = np.array([[1.0, 0.0], [100.0, 0.0], [np.nan, 0.0], [0.0, -1e9]])
     assert np.all(np.isinf(geodesic.distance(outside, np.zeros((1, 2)))))
@@ -112,7 +112,7 @@ def test_outside_is_infinitely_far_and_nan_too():
 
 
 def test_a_point_on_a_wall_is_on_its_upper_or_right_side():
-    """So says the world too."""
+    """The env uses the same rule."""
     assert walk(ROUND_A_TIP, (0.5, 0.2), (0.6, 0.2)) == pytest.approx(0.1, abs=1e-5)
     assert walk(ROUND_A_TIP, (0.5, 0.2), (0.4, 0.2)) == pytest.approx(0.7 + np.hypot(0.1, 0.7), abs=1e-5)
 
@@ -124,7 +124,7 @@ def test_single_precision_points_close_to_a_wall_stay_on_their_side():
 
 @pytest.mark.parametrize("name", layouts.NAMES)
 def test_against_dijkstra_on_a_fine_grid(name):
-    """A path on the grid is a path, so never shorter; 32 directions make it up to 1.4 % longer, and bends a little."""
+    """A grid path is never shorter than the shortest path; 32 directions make it up to 1.4 % longer, plus the bends."""
     layout = layouts.load(name)
     side = 0.1 if len(layout.cells) < 64 else 0.2
     offsets = (np.arange(round(1 / side)) + 0.5) * side - 0.5
@@ -147,7 +147,7 @@ def test_against_dijkstra_on_a_fine_grid(name):
 
 
 def nudged_visibility_distance(layout: layouts.Layout, x: np.ndarray, y: np.ndarray, nudge: float = 1e-5) -> np.ndarray:
-    """Four nodes round every post, a little off it, and plain segment intersection: right up to a few nudges."""
+    """Four nodes around every post at a small offset, and plain segment intersection; exact up to a few offsets."""
     posts = np.unique(np.concatenate([unit_posts(wall) for wall in layout.walls]), axis=0)
     quarters = np.array(list(itertools.product((-nudge, nudge), repeat=2)))
     points = np.concatenate([x, y, (posts[:, None] + quarters).reshape(-1, 2)])
@@ -164,7 +164,7 @@ def unit_posts(wall: np.ndarray) -> np.ndarray:
 
 
 def random_maze(seed: int, height: int = 4, width: int = 5) -> layouts.Layout:
-    """A random spanning tree of the cells keeps all of them reachable; of the other borders some are walls."""
+    """A random spanning tree keeps all cells reachable; some of the other borders between cells are walls."""
     generator = np.random.default_rng(seed)
     grid = np.array([list(row) for row in open_room(height, width)])
     borders = [(r, c) for r in range(1, 2 * height) for c in range(1, 2 * width) if r % 2 != c % 2]
@@ -184,7 +184,7 @@ def random_maze(seed: int, height: int = 4, width: int = 5) -> layouts.Layout:
 def test_against_an_independent_visibility_graph_in_random_mazes(seed):
     layout = random_maze(seed)
     x, y = uniform(layout, 15, seed), uniform(layout, 15, seed + 100)
-    y[:5] = layout.cells[:5]  # centres, from which lines of sight graze posts
+    y[:5] = layout.cells[:5]  # lines of sight between cell centres touch posts
     x[:5] = layout.cells[-5:]
     geodesic = Geodesic.from_layout(layout)
     distance = geodesic.distance(x, y)
@@ -193,7 +193,7 @@ def test_against_an_independent_visibility_graph_in_random_mazes(seed):
     assert np.all(distance >= euclidean(x, y) - 1e-5)
 
 
-def test_large_mazes_take_seconds_and_little_memory():
+def test_triangle_inequality_in_a_large_maze():
     layout = random_maze(0, 30, 30)
     x = uniform(layout, 200)
     distance = Geodesic.from_layout(layout).distance(x, x)

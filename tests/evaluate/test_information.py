@@ -1,18 +1,20 @@
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
 
-from edl.evaluate.information import entropy, mutual_information, perplexity
+from edl.evaluate.information import entropy, mutual_information
+from edl.nets.quantiser import perplexity
 
 
 @pytest.mark.parametrize("skills", [2, 10])
-def test_separated_skills_carry_log_k(skills):
+def test_separated_skills_have_log_k_nats(skills):
     counts = np.repeat(np.eye(skills, dtype=int), 3, axis=1) * 7
     assert mutual_information(counts) == pytest.approx(np.log(skills))
     assert mutual_information(counts) <= np.log(skills)
 
 
-def test_identical_skills_carry_nothing():
+def test_identical_skills_have_no_information():
     counts = np.tile(np.array([5, 0, 2, 9]), (10, 1))
     assert mutual_information(counts) == pytest.approx(0.0, abs=1e-12)
 
@@ -33,6 +35,8 @@ def test_entropy_against_scipy():
     assert entropy(counts) == pytest.approx(scipy.stats.entropy(counts))
 
 
-def test_perplexity_counts_what_is_in_use():
-    assert perplexity(np.array([4, 4, 0, 4])) == pytest.approx(3.0)
-    assert perplexity(np.array([0, 1])) == pytest.approx(1.0)
+@pytest.mark.parametrize(("counts", "expected"), [([4, 4, 0, 4], 3.0), ([0, 1], 1.0)])
+def test_perplexity_is_the_exponential_of_the_entropy(counts, expected):
+    weights = np.array(counts)
+    assert np.exp(entropy(weights)) == pytest.approx(expected)
+    assert float(perplexity(jnp.asarray(weights / weights.sum()))) == pytest.approx(expected, rel=1e-5)

@@ -6,12 +6,12 @@ from edl.evaluate.statistics import aggregate, bootstrap, improvement_interval, 
 
 
 @pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 10, 11])
-def test_iqm_is_scipys_trimmed_mean(n):
+def test_iqm_equals_the_trimmed_mean_of_scipy(n):
     scores = np.random.default_rng(n).exponential(size=(3, n))
     np.testing.assert_allclose(iqm(scores), scipy.stats.trim_mean(scores, 0.25, axis=-1), rtol=1e-12)
 
 
-def test_iqm_ignores_both_outer_quarters():
+def test_iqm_ignores_the_lowest_and_the_highest_quarter():
     assert iqm(np.array([100.0, 1.0, 2.0, -100.0])) == 1.5
 
 
@@ -33,15 +33,15 @@ def test_interval_narrows_with_level_and_is_reproducible():
     assert bootstrap([scores], seed=1) != wide
 
 
-def test_strata_are_resampled_by_themselves():
-    """Two tasks of very different scale, without variance inside: only a bootstrap across tasks would see any."""
+def test_strata_are_resampled_separately():
+    """Two tasks of different scale without variance inside each: only a bootstrap across tasks would have variance."""
     assert bootstrap([[0.0, 0.0, 0.0], [10.0, 10.0, 10.0]]) == (5.0, 5.0)
 
 
 def test_probability_of_improvement_by_hand():
     # Pairs: 3>1, 3>2, 2>1, and 2=2 which counts half: 3.5 of 4.
     assert probability_of_improvement([[3.0, 2.0]], [[1.0, 2.0]]) == 0.875
-    # The second task is lost with certainty.
+    # The second task is always lost.
     assert probability_of_improvement([[3.0, 2.0], [0.0]], [[1.0, 2.0], [1.0]]) == 0.4375
 
 

@@ -1,4 +1,4 @@
-"""Made-up runs: straight paths to goals in a maze, and what a picture's pixels say."""
+"""Synthetic runs with straight paths to goals in a maze, and access to the pixels of a figure."""
 
 import io
 from typing import NamedTuple
@@ -21,8 +21,8 @@ class Run(NamedTuple):
     usage: np.ndarray
 
 
-def made_up(name: str = "square", num_skills: int = 10, rollouts: int = 4, seed: int = 0) -> Run:
-    """Paths run straight from the start to goals in different cells; walls are no hindrance to them."""
+def synthetic_run(name: str = "square", num_skills: int = 10, rollouts: int = 4, seed: int = 0) -> Run:
+    """Paths go straight from the start to goals in different cells, through walls."""
     rng = np.random.default_rng(seed)
     layout = load(name)
     samples = layout.cells[rng.integers(len(layout.cells), size=2000)] + rng.uniform(-0.5, 0.5, (2000, 2))
@@ -35,7 +35,7 @@ def made_up(name: str = "square", num_skills: int = 10, rollouts: int = 4, seed:
 
 
 class Pixels:
-    """The pixels of a figure, found by the place in the first axes that they show."""
+    """The pixels of a figure, indexed by coordinates of its first axes."""
 
     def __init__(self, figure):
         with Image.open(io.BytesIO(to_png(figure))) as image:
@@ -56,12 +56,12 @@ class Pixels:
 
 @pytest.fixture
 def make_run():
-    return made_up
+    return synthetic_run
 
 
 @pytest.fixture
 def run() -> Run:
-    return made_up()
+    return synthetic_run()
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from edl.figures.curves import curve, curves_figure, format_steps, thinned
+from edl.figures.curves import curve, curves_figure, format_steps, thin_curve
 
 
-def test_lists_over_seeds_and_rows_with_seeds_say_the_same():
+def test_lists_over_seeds_equal_rows_with_seeds():
     lists = [{"env_steps": 10 * i, "return": [i, 2.0 * i]} for i in range(5)]
     singles = [{"env_steps": 10 * i, "return": (seed + 1.0) * i, "seed": seed} for i in range(5) for seed in (0, 1)]
     for rows in (lists, singles):
@@ -13,7 +13,7 @@ def test_lists_over_seeds_and_rows_with_seeds_say_the_same():
         np.testing.assert_array_equal(values, [[0, 1, 2, 3, 4], [0, 2, 4, 6, 8]])
 
 
-def test_seeds_logged_at_different_steps_are_compared_where_both_have_been():
+def test_seeds_logged_at_different_steps_are_compared_on_the_range_of_both():
     rows = [{"env_steps": s, "return": float(s), "seed": 0} for s in (0, 10, 20)]
     rows += [{"env_steps": s, "return": 2.0 * s, "seed": 1} for s in (5, 15, 40)]
     steps, values = curve(rows, "return")
@@ -28,7 +28,7 @@ def test_missing_null_and_infinite_values_are_skipped():
     assert (steps.tolist(), values.tolist()) == ([3.0], [[7.0]])
 
 
-def test_there_is_a_panel_for_each_key_of_the_stage():
+def test_every_key_of_the_stage_has_a_panel():
     rows = [{"stage": "explore", "env_steps": i, "goal_distance": 1.0} for i in range(3)]
     rows += [{"stage": "learn", "env_steps": i, "return": 1.0, "goal_success": 0.1 * i} for i in range(3)]
     figure = curves_figure(rows, random={"goal_success": 0.04, "return": None})
@@ -39,18 +39,18 @@ def test_there_is_a_panel_for_each_key_of_the_stage():
     assert len(returns.lines) == 1
 
 
-def test_a_log_without_learning_has_no_curves():
+def test_a_log_without_the_learn_stage_has_no_curves():
     assert curves_figure([]) is None
     assert curves_figure([{"stage": "discover", "loss": 1.0}]) is None
 
 
 def test_long_logs_are_averaged():
-    steps, values = thinned(np.arange(1000.0), np.ones((2, 1000)) * np.arange(1000.0))
+    steps, values = thin_curve(np.arange(1000.0), np.ones((2, 1000)) * np.arange(1000.0))
     assert len(steps) == 200
     np.testing.assert_allclose(values, [steps, steps])
 
 
-def test_the_picture_has_the_curve(pixels):
+def test_the_figure_shows_the_curve(pixels):
     rows = [{"env_steps": 1000 * i, "goal_success": [0.5, 0.5]} for i in range(10)]
     assert pixels(curves_figure(rows)).count("#2076ae") > 500
 
@@ -58,5 +58,5 @@ def test_the_picture_has_the_curve(pixels):
 @pytest.mark.parametrize(
     ("steps", "text"), [(0, "0"), (500, "500"), (250_000, "250k"), (1_500_000, "1.5M"), (12_500_000, "12.5M")]
 )
-def test_steps_in_words(steps, text):
+def test_format_steps(steps, text):
     assert format_steps(steps) == text

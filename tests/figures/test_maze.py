@@ -2,18 +2,18 @@ import numpy as np
 import pytest
 
 from edl.envs.layouts import NAMES, load, parse
-from edl.figures.maze import draw_maze, outside_cells, plane, points_per_unit, wall_width, world_figure, world_size
+from edl.figures.maze import draw_maze, env_figure, env_size, outside_cells, plane, points_per_unit, wall_width
 from edl.figures.style import INK, OUTSIDE, new_figure
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_walls_are_dark_and_cells_are_white(name, pixels):
     layout = load(name)
-    figure, _ = world_figure(layout, "", "")
+    figure, _ = env_figure(layout, "", "")
     picture = pixels(figure)
     starts = {tuple(start) for start in layout.starts}
     for wall in layout.walls:
-        # The ends too: corners must be closed.
+        # Includes the ends: corners must be closed.
         for share in (0, 0.25, 0.5, 1):
             assert picture.at(*(wall[0] + share * (wall[1] - wall[0]))).max() < 60
     for cell in layout.cells:
@@ -24,7 +24,7 @@ def test_walls_are_dark_and_cells_are_white(name, pixels):
 
 def test_outer_walls_keep_their_full_width(pixels):
     layout = load("bottleneck")
-    figure, axes = world_figure(layout, "", "")
+    figure, axes = env_figure(layout, "", "")
     picture = pixels(figure)
     low, high = layout.bounds
     half = 0.35 * wall_width(axes) / points_per_unit(axes)
@@ -34,7 +34,7 @@ def test_outer_walls_keep_their_full_width(pixels):
 
 def test_every_start_is_a_black_dot(pixels):
     layout = parse("+-+-+-+\n|S   S|\n+-+-+-+", "two")
-    figure, _ = world_figure(layout, "", "")
+    figure, _ = env_figure(layout, "", "")
     picture = pixels(figure)
     assert [picture.at(x, 0).max() < 60 for x in (0, 1, 2)] == [True, False, True]
 
@@ -46,7 +46,7 @@ def test_outside_cells_and_cells_tile_the_bounds():
     assert len(np.unique(everything, axis=0)) == len(everything) == round(np.prod(high - low))
 
 
-def test_a_maze_can_be_drawn_into_the_axes_of_the_user(pixels):
+def test_a_maze_can_be_drawn_into_existing_axes(pixels):
     figure = new_figure(3.0, 3.0)
     axes = figure.add_subplot()
     draw_maze(axes, load("square"), starts=False)
@@ -56,17 +56,17 @@ def test_a_maze_can_be_drawn_into_the_axes_of_the_user(pixels):
     assert picture.count(OUTSIDE) > 1000
 
 
-def test_figures_have_the_shape_of_the_world():
-    width, height = world_size(load("corridor_left"))
+def test_figures_have_the_shape_of_the_env():
+    width, height = env_size(load("corridor_left"))
     assert width / height == pytest.approx(11)
-    # A tower is narrow, its figure is not: the title must fit.
+    # The figure of a narrow maze is wider than the maze, so that the title fits.
     tower = parse("+-+\n|S|\n" + "+ +\n| |\n" * 9 + "+-+", "tower")
-    figure, _ = world_figure(tower, "a tower", "")
-    assert world_size(tower)[0] < 1 < figure.get_figwidth()
+    figure, _ = env_figure(tower, "a tower", "")
+    assert env_size(tower)[0] < 1 < figure.get_figwidth()
 
 
-def test_a_title_is_cut_rather_than_run_into_its_note_or_read_as_a_formula():
-    figure, _ = world_figure(load("square"), "$\\frac" + "x" * 200, "the note")
+def test_a_long_title_is_cut_before_the_note_and_is_not_a_formula():
+    figure, _ = env_figure(load("square"), "$\\frac" + "x" * 200, "the note")
     title, note = (text.get_text() for text in figure.texts)
     assert title.startswith("$\\frac")
     assert title.endswith("…")

@@ -1,4 +1,4 @@
-"""Mazes side by side: what is drawn where."""
+"""Panels of mazes, intervals, gridworlds, and the index page."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from edl.figures.results import results_html
 from edl.figures.style import INK, to_svg
 
 
-def test_each_panel_has_its_place_and_its_colours(run, pixels):
+def test_panels_do_not_overlap_and_have_their_colours(run, pixels):
     left = Panel(run.layout, "left", "a note", run.paths, run.goals)
     right = Panel(run.layout, "right", paths=run.paths, colours=[ONE_COLOUR] * len(run.paths))
     figure = panels_figure([[left, right], [None, left]])
@@ -23,20 +23,20 @@ def test_each_panel_has_its_place_and_its_colours(run, pixels):
     assert boxes[2].y1 < boxes[1].y0
     assert all(0 <= box.x0 < box.x1 <= 1 and 0 <= box.y0 < box.y1 <= 1 for box in boxes)
     shown = pixels(figure)
-    assert shown.count(INK, 30) > 500  # walls and words
+    assert shown.count(INK, 30) > 500  # walls and text
     assert all(shown.count(colour, 30) > 0 for colour in palette(10))
     alone = pixels(panels_figure([[right]]))
     assert all(alone.count(colour) < 20 for colour in palette(10))
 
 
-def test_a_landscape_has_a_star_at_its_summit(pixels):
+def test_a_landscape_has_a_star_at_its_maximum(pixels):
     layout = load("corridor_left")
     field = np.tile(np.linspace(0, 1, 220)[:, None], (1, 20))
     figure = panels_figure([[Panel(layout, field=field, best=np.array([7.0, 0.0]))]], names=["one"], side=8.0)
     shown = pixels(figure)
     assert shown.count(STAR, 12) > 30
     np.testing.assert_allclose(shown.at(7.0, 0.0), [255, 210, 31], atol=12)
-    assert shown.at(10.0, 0.3).sum() < shown.at(1.0, 0.3).sum()  # darker is more
+    assert shown.at(10.0, 0.3).sum() < shown.at(1.0, 0.3).sum()  # higher values are darker
     assert figure.axes[0].get_xlim() == (-0.5, 10.5)
 
 
@@ -47,24 +47,30 @@ def test_the_svg_of_many_rollouts_stays_small(run):
     assert b"<image" in svg
 
 
-def test_colours_blend():
+def test_blend_of_two_colours():
     assert blend("#000000", "#ffffff") == "#808080"
     assert blend("#102030", "#ffffff", 0.0) == "#102030"
 
 
 def test_intervals_have_a_row_for_every_run():
-    scores = {"goal_success": {"a": [0.9, 1.0], "b": None}, "zero_shot_distance": {"a": [1.0, 2.0], "b": [3.0, 5.0]}}
-    figure = intervals_figure(scores, {"goal_success": "higher"})
-    first, second = figure.axes
+    scores = {
+        "goal_success": {"a": [0.9, 1.0], "b": None},
+        "best_skill_distance": {"a": [1.0, 2.0], "b": [3.0, 5.0]},
+        "spread": {"a": [1.0, 2.0], "b": [3.0, 5.0]},
+        "other": {"a": [1.0, 2.0], "b": [3.0, 5.0]},
+    }
+    figure = intervals_figure(scores, {"spread": "lower"})
+    first, second, third, fourth = figure.axes
     assert [label.get_text() for label in first.get_yticklabels()] == ["a", "b"]
     assert first.get_xlabel() == "higher is better"
-    assert second.get_xlabel() == ""
+    assert second.get_xlabel() == third.get_xlabel() == "lower is better"
+    assert fourth.get_xlabel() == ""
     assert [text.get_text() for text in first.texts] == ["none"]
     means = [c.get_offsets()[0, 0] for c in second.collections if len(c.get_offsets()) == 1]
     assert means == [1.5, 4.0]
 
 
-def test_a_gridworld_marks_what_is_infinitely_bad():
+def test_a_gridworld_marks_infinitely_negative_rewards():
     visits = np.zeros((2, 3, 5))
     visits[0, 1, 0] = visits[1, 1, 4] = 1.0
     reward = np.zeros((2, 3, 5))
@@ -78,7 +84,7 @@ def test_a_gridworld_marks_what_is_infinitely_bad():
     assert (0.0, 1.0) in places
 
 
-def test_the_page_tells_every_verdict_and_escapes_what_it_is_told():
+def test_the_page_lists_every_verdict_and_escapes_text():
     verdicts = [
         {"claim": "It <b>holds.", "measured": "1 & 2", "holds": True, "seeds": 3},
         {"claim": "It does not.", "measured": "3", "holds": False, "seeds": 3},

@@ -44,7 +44,7 @@ def report(request) -> str:
     return report_html(METRICS, {"env": "square"}, PROVENANCE, figures.with_captions(pictures), "runs/my run")
 
 
-def test_a_report_is_one_file_that_loads_nothing(report):
+def test_the_report_loads_nothing(report):
     assert report.startswith("<!doctype html>")
     assert "<script" not in report
     assert not re.search(r"""(src|href|action)\s*=\s*["'](?!data:)""", report)
@@ -52,7 +52,7 @@ def test_a_report_is_one_file_that_loads_nothing(report):
     assert "default-src 'none'" in report
 
 
-def test_it_says_the_numbers_and_what_random_actions_give(report):
+def test_tiles_show_the_metrics_and_the_random_baseline(report):
     tile = report.split('data-metric="goal_success"')[1].split("</div>\n")[0]
     assert "98.0%" in tile
     assert "random 4.0%" in tile
@@ -63,24 +63,24 @@ def test_it_says_the_numbers_and_what_random_actions_give(report):
         assert fact in report
 
 
-def test_it_has_a_row_for_each_seed_and_each_summary(report):
+def test_the_table_has_a_row_for_each_seed_and_each_summary(report):
     rows = re.findall(r'<th scope="row">(.*?)</th>', report)
     assert rows == ["seed 0", "seed 1", "mean", "interquartile mean", "95% interval", "random actions"]
 
 
-def test_it_says_how_to_use_the_run(report):
+def test_the_report_shows_how_to_use_the_run(report):
     assert "edl.load(&#x27;runs/my run&#x27;)" in report
     assert "edl evaluate &#x27;runs/my run&#x27;" in report
     assert "--resume" in report
 
 
-def test_another_method_is_resumed_by_its_own_command():
+def test_a_baseline_is_resumed_with_its_own_command():
     assert "edl baseline diayn --out runs/a --resume" in report_html({"method": "diayn"}, {}, {}, folder="runs/a")
 
 
 def test_every_string_from_outside_is_escaped(run):
     metrics = copy.deepcopy(METRICS) | dict.fromkeys(("env", "method", "explore", "discover", "num_seeds"), NASTY)
-    metrics["per_seed"][0] |= {"seed": NASTY, NASTY: 1.0, "zero_shot_distance": NASTY}
+    metrics["per_seed"][0] |= {"seed": NASTY, NASTY: 1.0, "best_skill_distance": NASTY}
     metrics["aggregate"][NASTY] = {"mean": NASTY}
     metrics["seconds"]["explore"] = NASTY
     metrics["steps"]["explore"] = NASTY
@@ -89,13 +89,39 @@ def test_every_string_from_outside_is_escaped(run):
     page = report_html(metrics, nasty, nasty, [(NASTY, NASTY, png), (NASTY, NASTY, png)], NASTY)
     assert "<script" not in page
     assert "&lt;script&gt;" in page
-    # A dollar in a value is not a place of the template.
+    # A dollar sign in a value is not a placeholder of the template.
     assert "$title${x}" in page
-    # No attribute was left early.
+    # No attribute ends early.
     assert re.findall(r'alt="([^"]*)"', page)[0].count("&quot;") == NASTY.count('"')
 
 
-def test_an_empty_run_still_has_a_report():
+def test_the_report_lists_every_stage_in_the_order_of_seconds():
+    seconds = {"compile": 1.0, "unheard_of": 2.5, "learn": 3.0, "place": 0.0, "<draw>": 0.5, "total": 7.0}
+    section = report_html(METRICS | {"seconds": seconds}, {}, {}).split("<h2>Time per stage</h2>")[1]
+    legend = re.findall(r"</i>([^<]+)</li>", section.split("</section>")[0])
+    assert legend == ["compile 1 s", "unheard_of 2.5 s", "learn 3 s", "place 0 s", "&lt;draw&gt; 0.5 s"]
+
+
+def test_stages_without_a_number_are_left_out():
+    assert "Time per stage" not in report_html({"seconds": {"learn": None, "total": 3.0}}, {}, {})
+    page = report_html({"seconds": {"learn": None, "explore": float("nan"), "place": 2.0}}, {}, {})
+    assert re.findall(r"</i>([^<]+)</li>", page) == ["place 2 s"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "text"), [("cells", "skill&#x27;s goal (cells)</p>"), (None, "skill&#x27;s goal</p>")]
+)
+def test_distances_have_the_unit_of_the_run(unit, text):
+    assert text in numbers.tiles(METRICS | {"distance_unit": unit})
+
+
+def test_old_names_of_metrics_do_not_break_the_report():
+    metrics = copy.deepcopy(METRICS)
+    metrics["per_seed"][0] |= {"zero_shot_distance": 0.5, "zero_shot_picked_distance": 0.6}
+    assert "Zero shot picked distance" in report_html(metrics, {}, {})
+
+
+def test_an_empty_run_has_a_report():
     page = report_html({}, {}, {})
     assert "</html>" in page
     assert "data-metric" not in page
@@ -115,25 +141,25 @@ def test_one_seed_has_no_interval():
         ("other", "text", "—"), ("other", True, "—"),
     ],
 )  # fmt: skip
-def test_numbers_in_words(name, value, text):
-    assert numbers.write(name, value) == text
+def test_format_value(name, value, text):
+    assert numbers.format_value(name, value) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0.42, "0.42 s"), (9.96, "10 s"), (58.4, "58 s"), (192, "3 min 12 s"), (7500, "2 h 5 min")]
 )
-def test_times_in_words(seconds, text):
+def test_format_seconds(seconds, text):
     assert format_seconds(seconds) == text
 
 
 def test_pictures_must_be_png():
-    with pytest.raises(ValueError, match="wanted a PNG"):
+    with pytest.raises(ValueError, match="must be a matplotlib Figure or PNG bytes"):
         png_size(b"GIF89a")
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("colours", ["light", "dark"])
-def test_a_browser_shows_it(report, page, tmp_path, colours):
+def test_the_report_in_a_browser(report, page, tmp_path, colours):
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
     file = tmp_path / "report.html"
@@ -154,7 +180,7 @@ def test_a_browser_shows_it(report, page, tmp_path, colours):
 
 
 @pytest.mark.browser
-def test_the_skills_come_first_and_stand_beside_the_numbers_on_a_wide_screen(report, page, tmp_path):
+def test_on_a_wide_screen_the_skills_come_first_beside_the_tiles(report, page, tmp_path):
     file = tmp_path / "report.html"
     file.write_text(report, "utf-8")
     page.set_viewport_size({"width": 1280, "height": 900})

@@ -2,18 +2,18 @@ import numpy as np
 import pytest
 
 from edl.figures.palette import palette
-from edl.figures.skills import last_points, skills_figure, typical
+from edl.figures.skills import last_points, nearest_to_median, skills_figure
 
 
 @pytest.mark.parametrize("num_skills", [1, 10, 12])
-def test_every_skill_shows_in_its_colour(num_skills, make_run, pixels):
+def test_every_skill_is_drawn_in_its_colour(num_skills, make_run, pixels):
     run = make_run("bottleneck", num_skills)
     picture = pixels(skills_figure(run.layout, run.paths, run.goals))
     for colour in palette(num_skills):
         assert picture.count(colour) > 20
 
 
-def test_a_path_is_drawn_where_it_goes(run, pixels):
+def test_a_path_is_drawn_at_its_coordinates(run, pixels):
     paths = np.zeros((1, 1, 2, 2))
     paths[0, 0, :, 1] = (-0.25, -3.25)
     picture = pixels(skills_figure(run.layout, paths, run.goals[:1] * 0 + np.array([4.0, 0])))
@@ -43,12 +43,12 @@ def test_numbers_stay_inside_the_picture(run):
         assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1
 
 
-def test_without_goals_the_numbers_stand_where_a_rollout_ended():
+def test_without_goals_the_number_is_at_the_end_of_a_rollout():
     ends = np.array([[[0.0, 0], [0, 2], [2, 0], [2, 2], [0.9, 0.8]]])
-    np.testing.assert_array_equal(typical(ends), [[0.9, 0.8]])
+    np.testing.assert_array_equal(nearest_to_median(ends), [[0.9, 0.8]])
 
 
-def test_what_follows_the_end_of_an_episode_is_ignored(run, pixels):
+def test_states_after_the_end_of_an_episode_are_ignored(run, pixels):
     paths = run.paths.copy()
     paths[:, ::2, 7:] = np.nan
     np.testing.assert_array_equal(last_points(paths)[:, 0], paths[:, 0, 6])
@@ -57,7 +57,7 @@ def test_what_follows_the_end_of_an_episode_is_ignored(run, pixels):
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
-def test_worlds_without_walls(size, pixels):
+def test_envs_without_walls(size, pixels):
     paths = np.random.default_rng(0).normal(size=(3, 4, 6, size)).cumsum(axis=2)
     picture = pixels(skills_figure(None, paths, paths[:, 0, -1]))
     for colour in palette(3):

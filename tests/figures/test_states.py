@@ -13,7 +13,7 @@ from edl.figures.states import (
 )
 
 
-def test_explored_states_show_where_they_are(run, pixels):
+def test_explored_states_are_drawn_at_their_coordinates(run, pixels):
     there = np.tile([[4.0, -1.0]], (50, 1))
     picture = pixels(states_figure(run.layout, there))
     assert picture.at(4.0, -1.0).min() < 120
@@ -26,7 +26,7 @@ def test_large_samples_are_thinned(run):
     assert figure.texts[1].get_text() == "80,000 states"
 
 
-def test_visits_are_darker_where_there_were_more(run, pixels):
+def test_bins_with_more_visits_are_darker(run, pixels):
     paths = np.full((10, 20, 2), np.nan)
     paths[:, :, :] = [0.02, -2.02]
     paths[0, 0] = [4.02, -1.02]
@@ -35,7 +35,7 @@ def test_visits_are_darker_where_there_were_more(run, pixels):
     assert often.sum() < once.sum() < never.sum() == 3 * 255
 
 
-def test_steps_that_were_not_played_are_no_visits(run):
+def test_unplayed_steps_are_not_visits(run):
     paths = np.zeros((3, 5, 2))
     figure = visits_figure(run.layout, paths, np.array([4, 1, 0]))
     assert figure.texts[0].get_text() == "Visits"
@@ -43,7 +43,7 @@ def test_steps_that_were_not_played_are_no_visits(run):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_bins_inside_the_maze_are_those_of_its_cells(name):
+def test_inside_bins_are_the_bins_of_the_cells(name):
     layout = load(name)
     across, up = bin_edges(layout, layout.cells, 4)
     inside = inside_bins(layout, across, up)
@@ -52,7 +52,7 @@ def test_bins_inside_the_maze_are_those_of_its_cells(name):
     assert counts[inside].sum() == len(layout.cells)
 
 
-def test_uniform_samples_have_little_divergence_and_a_point_has_all_of_it(run):
+def test_divergence_is_small_for_uniform_samples_and_maximal_for_a_point(run):
     def divergence(samples: np.ndarray) -> float:
         return float(density_figure(run.layout, samples).texts[1].get_text().split("=")[1].split()[0])
 
@@ -78,7 +78,7 @@ def test_coverage_of_one_seed():
 
 
 @pytest.mark.parametrize("draw", [states_figure, density_figure])
-def test_worlds_without_walls(draw, pixels):
+def test_envs_without_walls(draw, pixels):
     samples = np.random.default_rng(0).normal(size=(500, 4))
     assert pixels(draw(None, samples)).variety() > 20
 

@@ -1,4 +1,4 @@
-"""The metrics of a seed in worlds where the answer is known."""
+"""The metrics of a seed in envs where the answer is known."""
 
 import math
 
@@ -15,21 +15,22 @@ from edl.envs.base import Discrete, Env, Step
 from edl.envs.maze import Maze
 from edl.envs.maze import maze as make_maze
 from edl.evaluate import (
-    box_yardstick,
-    maze_yardstick,
+    METRICS,
+    box_evaluator,
+    maze_evaluator,
     random_baseline,
     rollouts,
     summarise,
     summarise_data,
     summarise_seeds,
 )
-from edl.evaluate.evaluate import last_states
+from edl.evaluate.skill_rollouts import last_states
 
 CORRIDOR = layouts.load("corridor_center")
 
 
 class GoTo(eqx.Module):
-    """A policy whose code is a place: it walks there and stays."""
+    """A policy whose code is a target position: it walks there and stays."""
 
     def act(self, key, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Array:
         return code - observation
@@ -73,85 +74,109 @@ def corridor() -> Maze:
 
 
 @pytest.fixture(scope="module")
-def yardstick():
-    return maze_yardstick(CORRIDOR)
+def evaluator():
+    return maze_evaluator(CORRIDOR)
 
 
-def test_perfect_skills_in_the_corridor(corridor, yardstick):
+def test_perfect_skills_in_the_corridor(corridor, evaluator):
     goals = jnp.array([[-5.0, 0.0], [5.0, 0.0]])
     episodes = rollouts(jax.random.key(0), corridor, GoTo(), goals, goals, num=4)
     assert episodes.features.shape == (2, 4, corridor.horizon + 1, 2)
     assert episodes.skill.index[:, 0].tolist() == [0, 1]
-    numbers = summarise(yardstick, episodes)
+    numbers = summarise(evaluator, episodes)
     assert numbers["skill_coverage"] == 1.0
     assert numbers["goal_distance"] == pytest.approx(0.0, abs=1e-3)
     assert numbers["goal_success"] == 1.0
-    # In a corridor nothing is in the way: the least of two straight lines.
-    expected = np.linalg.norm(yardstick.targets[:, None] - np.asarray(goals), axis=-1).min(axis=1).mean()
-    assert numbers["zero_shot_distance"] == pytest.approx(expected, abs=1e-3)
+    # In a corridor the walking distance is the straight one: the smaller of two straight lines.
+    expected = np.linalg.norm(evaluator.targets[:, None] - np.asarray(goals), axis=-1).min(axis=1).mean()
+    assert numbers["best_skill_distance"] == pytest.approx(expected, abs=1e-3)
     # Both skills share only the start cell.
     assert 0.9 * math.log(2) < numbers["mutual_information"] < math.log(2)
 
 
-def test_skills_that_do_the_same_share_no_information(corridor, yardstick):
+def test_identical_skills_have_no_mutual_information(corridor, evaluator):
     goals = jnp.array([[5.0, 0.0], [5.0, 0.0]])
-    numbers = summarise(yardstick, rollouts(jax.random.key(0), corridor, GoTo(), goals, goals, num=4))
+    numbers = summarise(evaluator, rollouts(jax.random.key(0), corridor, GoTo(), goals, goals, num=4))
     assert numbers["mutual_information"] < 0.02
     assert numbers["skill_coverage"] == pytest.approx(6 / 11)
 
 
-def test_a_seed_alone_is_that_seed_among_others(corridor, yardstick):
+def test_one_seed_alone_equals_that_seed_in_the_vmap(corridor, evaluator):
     goals = jnp.array([[[-5.0, 0.0], [0.0, 0.0]], [[5.0, 0.0], [3.0, 0.0]]])
     keys = jax.random.split(jax.random.key(1), 2)
     both = jax.vmap(lambda key, goal: rollouts(key, corridor, GoTo(), goal, goal, num=4))(keys, goals)
     alone = rollouts(keys[1], corridor, GoTo(), goals[1], goals[1], num=4)
     np.testing.assert_array_equal(both.features[1], alone.features)
-    numbers = summarise_seeds(yardstick, both)
-    assert numbers[1] == summarise(yardstick, alone)
+    numbers = summarise_seeds(evaluator, both)
+    assert numbers[1] == summarise(evaluator, alone)
     assert numbers[0] != numbers[1]
 
 
-def test_rollouts_start_and_act_differently(corridor):
+def test_rollouts_have_different_starts(corridor):
     goals = jnp.array([[-5.0, 0.0], [5.0, 0.0]])
     episodes = rollouts(jax.random.key(2), corridor, GoTo(), goals, goals, num=4)
     starts = np.asarray(episodes.features[:, :, 0]).reshape(-1, 2)
     assert len(np.unique(starts, axis=0)) == 8
 
 
-def test_steps_after_a_termination_do_not_count():
-    """With strides of 2 the world ends in 4, after two steps; what is played on is 6, 8, ..."""
-    yardstick = box_yardstick(np.arange(11.0)[:, None], dims=[0], bounds=([-0.5], [10.5]), coarse=11, fine=11)
+def test_steps_after_a_termination_are_ignored():
+    """With steps of 2 the episode terminates at 4, after two steps; the invalid states after it are 6, 8, ..."""
+    evaluator = box_evaluator(np.arange(11.0)[:, None], dims=[0], bounds=([-0.5], [10.5]), coarse=11, fine=11)
     codes = jnp.array([[0.0], [1.0], [2.0]])
     episodes = rollouts(jax.random.key(0), Counter(), Stride(), codes, jnp.array([[0.0], [4.0], [5.0]]), num=2)
     assert last_states(episodes)[:, 0, 0].tolist() == [0.0, 4.0, 4.0]
-    numbers = summarise(yardstick, episodes)
+    numbers = summarise(evaluator, episodes)
     assert numbers["skill_coverage"] == pytest.approx(5 / 11)
     assert numbers["goal_distance"] == pytest.approx(1 / 3)
     assert numbers["goal_success"] == pytest.approx(2 / 3)
-    assert numbers["zero_shot_distance"] == pytest.approx(np.mean([0, 1, 2, 1, 0, 1, 2, 3, 4, 5, 6]))
-    assert "dimension 0" in yardstick.about
+    assert numbers["best_skill_distance"] == pytest.approx(np.mean([0, 1, 2, 1, 0, 1, 2, 3, 4, 5, 6]))
+    assert "dimension 0" in evaluator.coverage_over
 
 
-def test_random_actions_of_both_kinds(corridor, yardstick):
-    numbers = random_baseline(jax.random.key(0), corridor, 3, yardstick, num=5)
+def test_zero_shot_distance_uses_the_picked_skills(corridor, evaluator):
+    goals = jnp.array([[-5.0, 0.0], [5.0, 0.0]])
+    episodes = rollouts(jax.random.key(0), corridor, GoTo(), goals, goals, num=4)
+    assert "zero_shot_distance" not in summarise(evaluator, episodes)
+    best = (evaluator.targets[:, 0] > 0).astype(int)
+    numbers = summarise(evaluator, episodes, best)
+    assert numbers["zero_shot_distance"] == pytest.approx(numbers["best_skill_distance"], abs=1e-3)
+    assert summarise(evaluator, episodes, 1 - best)["zero_shot_distance"] > 5
+
+
+def test_distances_name_their_unit():
+    states = np.array([[0.0, 1.0], [2.0, 5.0], [1.0, 9.0]])
+    assert maze_evaluator(CORRIDOR).distance_unit == "cells"
+    assert box_evaluator(states, dims=[1], unit=states.std(axis=0)).distance_unit == "standard deviations"
+
+
+def test_every_metric_is_in_the_table(corridor, evaluator):
+    goals = jnp.array([[-5.0, 0.0], [5.0, 0.0]])
+    episodes = rollouts(jax.random.key(0), corridor, GoTo(), goals, goals, num=4)
+    picks = np.zeros(len(evaluator.targets), int)
+    names = {*summarise(evaluator, episodes, picks), *summarise_data(evaluator, None), "discriminability"}
+    assert names == METRICS.keys()
+
+
+def test_random_baseline_with_continuous_and_discrete_actions(corridor, evaluator):
+    numbers = random_baseline(jax.random.key(0), corridor, 3, evaluator, num=5)
     assert numbers["goal_success"] is None
     assert 0 < numbers["skill_coverage"] <= 1
     assert 0 <= numbers["mutual_information"] < math.log(3)
-    # Staying at the start costs about 2.8; a random walk is not better than a good skill in each half.
-    assert 1.5 < numbers["zero_shot_distance"] < 5.5
-    line = box_yardstick(np.arange(11.0)[:, None], dims=[0])
+    # Staying at the start leaves about 2.8; a random walk is no better than a good skill in each half.
+    assert 1.5 < numbers["best_skill_distance"] < 5.5
+    line = box_evaluator(np.arange(11.0)[:, None], dims=[0])
     assert random_baseline(jax.random.key(0), Counter(), 2, line)["skill_coverage"] > 0.3
 
 
-def test_the_grid_of_a_box_holds_the_states_that_span_it():
-    yardstick = box_yardstick(np.array([[0.0, 1.0], [2.0, 5.0], [1.0, 9.0]]), dims=[1])
-    bins = yardstick.bins.bin_of(jnp.asarray(yardstick.targets, jnp.float32))
+def test_the_grid_of_a_box_contains_the_states_that_span_it():
+    evaluator = box_evaluator(np.array([[0.0, 1.0], [2.0, 5.0], [1.0, 9.0]]), dims=[1])
+    bins = evaluator.bins.bin_of(jnp.asarray(evaluator.targets, jnp.float32))
     assert bins.tolist() == [0, 25, 49]
 
 
-def test_targets_are_uniform_over_the_cells_and_always_the_same():
+def test_targets_are_uniform_over_the_cells_and_reproducible():
     layout = layouts.load("square")
-    one, other = maze_yardstick(layout), maze_yardstick(layout)
+    one, other = maze_evaluator(layout), maze_evaluator(layout)
     np.testing.assert_array_equal(one.targets, other.targets)
     assert one.targets.shape == (1000, 2)
     counts = np.unique(np.rint(one.targets), axis=0, return_counts=True)[1]
@@ -159,10 +184,10 @@ def test_targets_are_uniform_over_the_cells_and_always_the_same():
     assert counts.min() > 25  # 1000 / 17 cells = 59 expected
 
 
-def test_data_metrics_of_an_explorer_and_of_an_oracle(yardstick):
+def test_data_metrics_of_an_explorer_and_of_an_oracle(evaluator):
     paths = jnp.zeros((3000, 51, 2)).at[2500:, 1:].set(jnp.array([4.0, 0.0]))
     experience = Experience(paths, jnp.zeros((3000, 50, 2)), jnp.full(3000, 50))
-    numbers = summarise_data(yardstick, experience)
+    numbers = summarise_data(evaluator, experience)
     one_bin = 1 / (11 * 400)
     assert numbers == {"data_coverage": pytest.approx(2 * one_bin), "data_coverage_100k": pytest.approx(one_bin)}
-    assert summarise_data(yardstick, None) == {"data_coverage": None, "data_coverage_100k": None}
+    assert summarise_data(evaluator, None) == {"data_coverage": None, "data_coverage_100k": None}

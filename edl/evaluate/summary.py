@@ -1,0 +1,157 @@
+"""Computes the metrics of one seed: what its explorer covered, and where its skills go.
+
+An `Evaluator` holds what the metrics of an env need and is built once. `rollouts` plays the episodes of one seed, and
+`summarise` computes the metrics from them. `edl.evaluate.metrics` lists and explains the metrics.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from edl.artifacts import Experience
+from edl.envs.base import Env
+from edl.envs.layouts import Layout
+from edl.envs.rollout import Episode
+from edl.evaluate.coverage import NEVER, BinGrid, bins_of, box_grid, cells_of, first_visits, visit_counts
+from edl.evaluate.distances import best_skill_distance, goal_distance, goal_success, zero_shot_distance
+from edl.evaluate.geodesic import Geodesic, PairwiseDistance, euclidean
+from edl.evaluate.information import entropy, mutual_information
+from edl.evaluate.metrics import DISTANCE_UNIT
+from edl.evaluate.skill_rollouts import NUM_ROLLOUTS, last_states, rollouts, uniform_policy
+from edl.types import Key
+
+NUM_TARGETS = 1000
+EARLY_STEPS = 100_000
+
+
+class Evaluator(NamedTuple):
+    """The bins, distance and target points by which an env is evaluated.
+
+    ``bins`` measure the coverage of explored data, ``cells`` that of skills. ``targets`` are points that a user might
+    want to reach, the same for every seed and method. ``coverage_over`` describes in words what coverage refers to.
+    Goal distances are divided by ``unit``, one number per dimension in envs whose dimensions have different units;
+    ``distance_unit`` is the name of the resulting unit.
+    """
+
+    bins: BinGrid
+    cells: BinGrid
+    distance: PairwiseDistance
+    targets: Float[np.ndarray, "m s"]
+    coverage_over: str
+    unit: Float[np.ndarray, " s"] | float = 1.0
+    distance_unit: str = DISTANCE_UNIT
+
+
+def maze_evaluator(layout: Layout, num_targets: int = NUM_TARGETS, seed: int = 0) -> Evaluator:
+    """Bins and unit cells of the reachable area, walking distance, and uniform reachable targets."""
+    generator = np.random.default_rng(seed)
+    cells = layout.cells[generator.integers(len(layout.cells), size=num_targets)]
+    targets = cells + generator.uniform(-0.5, 0.5, size=cells.shape)
+    walking = Geodesic.from_layout(layout).distance
+    return Evaluator(bins_of(layout), cells_of(layout), walking, targets, "the reachable area of the maze")
+
+
+def box_evaluator(
+    targets: Float[np.ndarray, "m s"],
+    dims: Sequence[int],
+    bounds: tuple[Sequence[float], Sequence[float]] | None = None,
+    fine: int = 50,
+    coarse: int = 10,
+    unit: Float[np.ndarray, " s"] | float = 1.0,
+) -> Evaluator:
+    """For envs that are not mazes: a grid over ``dims``, and the Euclidean distance between features.
+
+    ``targets`` are states to reach, for example explored ones; the grid spans them unless ``bounds`` are given.
+    ``unit`` is the standard deviation of each feature, or a number.
+    """
+    targets = np.asarray(targets, float)
+    low, high = bounds_of(targets[:, list(dims)]) if bounds is None else bounds
+    bins, cells = (box_grid(low, high, [num] * len(dims), dims) for num in (fine, coarse))
+    spans = ", ".join(f"dimension {d} in [{a:.3g}, {b:.3g}]" for d, a, b in zip(dims, low, high, strict=True))
+    coverage_over = f"a grid over {spans}: {fine} bins per side for data, {coarse} for skills"
+
+    def straight(x: Float[np.ndarray, "n s"], y: Float[np.ndarray, "m s"]) -> Float[np.ndarray, "n m"]:
+        return euclidean(x / unit, y / unit)
+
+    distance_unit = "standard deviations" if np.ndim(unit) else "units of the features"
+    return Evaluator(bins, cells, straight, targets, coverage_over, unit, distance_unit)
+
+
+def bounds_of(states: Float[np.ndarray, "n d"]) -> tuple[list[float], list[float]]:
+    """The smallest box around the states, slightly widened because the upper end of a bin is not part of it."""
+    low, high = states.min(axis=0), states.max(axis=0)
+    room = 1e-3 * (high - low)
+    return (low - room).tolist(), (high + room).tolist()
+
+
+def summarise(
+    evaluator: Evaluator, episodes: Episode, picks: Int[np.ndarray, " m"] | None = None
+) -> dict[str, float | None]:
+    """The metrics of one seed's skills from their rollouts; goal metrics are None for methods without goals.
+
+    ``picks`` is the skill that the run picks for each target. Without it, there is no ``zero_shot_distance``.
+    """
+    counts = np.asarray(visits_by_skill(evaluator.cells, episodes))
+    last, goal = last_states(episodes), episodes.skill.goal
+    goals = None if goal is None else np.asarray(goal, float)[:, 0] / evaluator.unit
+    distances = evaluator.distance(last.reshape(-1, last.shape[-1]), evaluator.targets)
+    ends = last / evaluator.unit
+    distances = distances.reshape(*last.shape[:2], -1)
+    zero_shot = {} if picks is None else {"zero_shot_distance": zero_shot_distance(distances, picks)}
+    return {
+        "skill_coverage": _share(evaluator.cells, np.any(counts[:, :-1], axis=0)),
+        "goal_distance": None if goals is None else goal_distance(ends, goals),
+        "goal_success": None if goals is None else goal_success(ends, goals),
+        "best_skill_distance": best_skill_distance(distances),
+        **zero_shot,
+        "mutual_information": mutual_information(counts),
+        "state_entropy": entropy(np.sum(counts, axis=0)),
+    }
+
+
+def summarise_seeds(evaluator: Evaluator, episodes: Episode) -> list[dict[str, float | None]]:
+    """The metrics of each seed, from rollouts with a leading axis of seeds."""
+    host = jax.device_get(episodes)  # one copy for all seeds
+    return [
+        summarise(evaluator, jax.tree.map(lambda leaf, seed=seed: leaf[seed], host)) for seed in range(len(host.valid))
+    ]
+
+
+def summarise_data(evaluator: Evaluator, experience: Experience | None) -> dict[str, float | None]:
+    """The metrics of one seed's exploration; None for an oracle or a dataset."""
+    if experience is None:
+        return {"data_coverage": None, "data_coverage_100k": None}
+    reached = np.asarray(jax.jit(first_visits)(evaluator.bins, experience))
+    share = functools.partial(_share, evaluator.bins)
+    return {"data_coverage": share(reached < NEVER), "data_coverage_100k": share(reached <= EARLY_STEPS)}
+
+
+def random_baseline(
+    key: Key, env: Env, num_skills: int, evaluator: Evaluator, num: int = NUM_ROLLOUTS
+) -> dict[str, float | None]:
+    """The metrics of "skills" that all act at random, without goals."""
+    codes = jnp.zeros((num_skills, 1))
+    return summarise(evaluator, rollouts(key, env, uniform_policy(env), codes, None, num))
+
+
+@jax.jit
+def visits_by_skill(cells: BinGrid, episodes: Episode) -> Int[Array, "k c"]:
+    """Number of states of each skill in each cell; the last entry counts states outside the grid."""
+    start = jnp.ones_like(episodes.valid[..., :1])
+    real = jnp.concatenate([start, episodes.valid], axis=-1)
+    return jax.vmap(functools.partial(visit_counts, cells))(episodes.features, real)
+
+
+def visits_by_rollout(cells: BinGrid, episodes: Episode) -> Int[np.ndarray, "k n c"]:
+    """Number of states of each rollout of each skill in each cell; the last entry counts states outside the grid."""
+    return np.asarray(jax.vmap(visits_by_skill, in_axes=(None, 1), out_axes=1)(cells, episodes))
+
+
+def _share(grid: BinGrid, bitmap: Bool[np.ndarray, " bins"]) -> float:
+    """`coverage` in double precision: a share of 0.95 is slightly less than 0.95 in single precision."""
+    return float(np.mean(bitmap[np.asarray(grid.reachable)]))
