@@ -1,4 +1,4 @@
-# `make` alone lists what there is to make. Everything sets itself up: a fresh clone needs Python, pip and make.
+# `make` lists the targets. Every target sets itself up: a fresh clone needs Python, pip and make.
 
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -18,55 +18,55 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(INSTALLED) ## Make .venv with the package, its pinned dependencies and the development tools
+install: $(INSTALLED) ## Create .venv with the package, its pinned dependencies and the development tools
 
 $(INSTALLED): pyproject.toml requirements/dev.txt
 	@"$(PYTHON)" -c '$(SUPPORTED)' 2>/dev/null \
-		|| { echo "edl needs Python 3.11 to 3.13 ('$(PYTHON)' is not): make install PYTHON=/path/to/python3.12" >&2; exit 2; }
+		|| { echo "edl needs Python 3.11 to 3.13 (got '$(PYTHON)'). Try: make install PYTHON=/path/to/python3.12" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m venv --clear --without-pip $(VENV)
 	@$(BIN)/python -c 'import uv' 2>/dev/null || $(PYTHON) -m pip --python $(BIN)/python install --quiet uv \
-		|| echo "uv is not to be had: pip installs instead, which takes longer."
+		|| echo "uv cannot be installed; pip is used instead, which takes longer."
 	@if $(BIN)/python -c 'import uv' 2>/dev/null; \
 	then pip="$(BIN)/python -m uv pip install --python $(BIN)/python"; \
 	else pip="$(PYTHON) -m pip --python $(BIN)/python install"; fi; \
 	$$pip --quiet --require-hashes -r requirements/dev.txt && $$pip --quiet --no-deps -e .
 	@touch $@
 
-demo: install ## Ten skills in a maze, from nothing to a report, in about a minute
+demo: install ## Learn ten skills in a maze and write a report, in about a minute
 	@rm -rf runs/demo
 	$(BIN)/edl run --env square --num-skills 10 --out runs/demo
 
 test: install $(BROWSER) ## Run the tests, except the slow ones
 	$(BIN)/pytest -n 2 --dist worksteal
 
-test-slow: install $(BROWSER) ## Run the slow tests: the promised figures, measured
+test-slow: install $(BROWSER) ## Run the slow tests, which take minutes each
 	$(BIN)/pytest -m slow
 
-lint: install ## Style, types, and the direction of imports
+lint: install ## Check style, types, and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --cache-dir .cache/import_linter
 
-bench: install ## Measure speed, beside other libraries where they are installed
+bench: install ## Measure speed, next to other libraries if they are installed
 	$(BIN)/edl bench
 
-reproduce: install ## Make every figure of the paper anew, with numbers and verdicts (hours on two cores, minutes on a large GPU)
+reproduce: install ## Reproduce every figure of the paper (hours on two cores, minutes on a large GPU)
 	$(BIN)/edl reproduce all
 
-docs: install ## Write the reference of the Python interface to build/docs
+docs: install ## Write the API reference to build/docs
 	$(BIN)/pdoc --output-directory build/docs edl
 
-browser: install ## Find a Chromium for the tests of report.html, or get one
+browser: install ## Find or install a Chromium for the tests of report.html
 	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
 		command -v $$name >/dev/null && exit 0; done; \
-	echo "No Chromium yet: trying to get one for the tests of report.html."; \
+	echo "No Chromium found. Installing one for the tests of report.html."; \
 	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq \
 		&& DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium >/dev/null; } \
 	|| $(BIN)/playwright install chromium >/dev/null 2>&1 \
-	|| echo "No Chromium to be had: the tests of report.html will be skipped."
+	|| echo "Chromium cannot be installed. The tests of report.html will be skipped."
 
-# Tried once, not before every run of the tests.
+# The installation is tried once, not before every test run.
 $(BROWSER): | $(INSTALLED)
 	@$(MAKE) --no-print-directory browser
 	@touch $@
@@ -74,10 +74,10 @@ $(BROWSER): | $(INSTALLED)
 COMPILE := $(BIN)/python -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(UPGRADE) pyproject.toml
 
-lock: install ## Pin the dependencies anew (UPGRADE=--upgrade for the newest of everything)
+lock: install ## Pin the dependencies again (UPGRADE=--upgrade for the newest versions)
 	$(COMPILE) -o requirements/core.txt
 	$(COMPILE) --extra dev --constraints requirements/core.txt -o requirements/dev.txt
 
-clean: ## Delete what was made here, except runs
+clean: ## Delete everything that make created, except runs
 	rm -rf $(VENV) .cache build dist .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,31 +1,30 @@
 """Explore, Discover and Learn (Campos et al., ICML 2020): unsupervised discovery of state-covering skills, in JAX.
 
-    run = edl.run(env="square", num_skills=10, out="runs/square")
+    run = edl.run("square", num_skills=10, out="runs/square")
     run = edl.load("runs/square")
 
-The names below are the whole public interface. Each is imported when it is first asked for, so that ``import edl``
-costs nothing and a machine without Gymnasium, tyro or matplotlib can still train.
+The names below are the public interface. Each is imported when it is first used, so that ``import edl`` is fast and a
+machine without Gymnasium, tyro or matplotlib can train. Importing `edl` changes nothing in the process.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 from edl.citation import citation
-from edl.interop import registration
 
 if TYPE_CHECKING:
     from edl import discover, evaluate, explore, learn
     from edl.artifacts import SkillModel, SkillPolicy, States
-    from edl.envs import make as make_env
+    from edl.envs.registry import register as register_env
     from edl.envs.rollout import Episode, Skill
-    from edl.runs.result import Run, load
-    from edl.runs.run import run
+    from edl.interop.env_names import make_env
+    from edl.interop.registration import register_envs as register_gymnasium_envs
     from edl.objective import Objective
     from edl.program import Program
+    from edl.runs.result import Run, load
+    from edl.runs.run import run
 
-__version__ = "0.1.0"
-
-registration.announce()  # Gymnasium, if and when the user imports it, knows edl/Bottleneck-v0 and the other worlds
+__version__ = "0.2.0"
 
 __all__ = [
     "Episode",
@@ -44,34 +43,38 @@ __all__ = [
     "learn",
     "load",
     "make_env",
+    "register_env",
+    "register_gymnasium_envs",
     "run",
 ]
 
-_HOMES = {
-    "Episode": "edl.envs.rollout",
-    "Objective": "edl.objective",
-    "Program": "edl.program",
-    "Run": "edl.runs.result",
-    "Skill": "edl.envs.rollout",
-    "SkillModel": "edl.artifacts",
-    "SkillPolicy": "edl.artifacts",
-    "States": "edl.artifacts",
-    "load": "edl.runs.result",
-    "run": "edl.runs.run",
+_PACKAGES = ("explore", "discover", "learn", "evaluate")
+_LOCATIONS = {
+    "Episode": "edl.envs.rollout:Episode",
+    "Objective": "edl.objective:Objective",
+    "Program": "edl.program:Program",
+    "Run": "edl.runs.result:Run",
+    "Skill": "edl.envs.rollout:Skill",
+    "SkillModel": "edl.artifacts:SkillModel",
+    "SkillPolicy": "edl.artifacts:SkillPolicy",
+    "States": "edl.artifacts:States",
+    "load": "edl.runs.result:load",
+    "make_env": "edl.interop.env_names:make_env",
+    "register_env": "edl.envs.registry:register",
+    "register_gymnasium_envs": "edl.interop.registration:register_envs",
+    "run": "edl.runs.run:run",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name from where it lives, the first time it is asked for."""
-    if name in ("explore", "discover", "learn", "evaluate"):
+    """Import a public name when it is first used."""
+    if name in _PACKAGES:
         return importlib.import_module(f"edl.{name}")
-    if name == "make_env":
-        return importlib.import_module("edl.envs").make
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _LOCATIONS:
+        module, _, attribute = _LOCATIONS[name].partition(":")
+        return getattr(importlib.import_module(module), attribute)
     raise AttributeError(f"module 'edl' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """The public names, imported or not."""
     return __all__

@@ -1,1 +1,1 @@
-"""What `edl bench` measures. Contestants take turns, so that what else the machine does falls on all of them alike."""
+"""The benchmark behind `edl bench`. Contestants take turns, so that other load on the machine affects all alike."""

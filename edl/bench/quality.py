@@ -1,4 +1,4 @@
-"""Seconds from the start of a process to skills that reach their goals: `edl run`, cold and warm, compilation apart."""
+"""Time to quality: seconds from process start to skills that reach their goals, with a cold and a warm cache."""
 
 import json
 import os
@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 TARGETS = {"square": 0.95, "bottleneck": 0.9}
-"""goal_success to be reached in each world."""
+"""The goal_success that a run must reach, per env."""
 LIMIT = 3600
-"""Seconds after which a run is given up."""
+"""Seconds after which a run is stopped."""
 
 
 class Quality(NamedTuple):
-    """One run: seconds until the report is written, those of them spent compiling, and what it reached."""
+    """One run: seconds until the report is written, seconds of compilation among them, and the goal_success reached."""
 
     env: str
     cache: str
@@ -27,12 +27,11 @@ class Quality(NamedTuple):
 
     @property
     def reached(self) -> bool:
-        """Whether the run is as good as it was to be."""
         return self.goal_success >= self.target
 
 
 def time_to_quality(env: str) -> list[Quality]:
-    """The same run twice: with an empty compilation cache, and with what the first left in it."""
+    """The same run twice: with an empty compile cache, and with the cache that the first run wrote."""
     with tempfile.TemporaryDirectory(prefix="edl-bench-") as folder:
         return [_measure(env, cache, Path(folder)) for cache in ("cold", "warm")]
 

@@ -1,4 +1,4 @@
-"""Contestants that take turns, and what their times say."""
+"""Contestants that take turns, and the rates computed from their times."""
 
 import statistics
 import time
@@ -9,52 +9,63 @@ import jax
 
 
 class Contestant(NamedTuple):
-    """``go()`` does ``amount`` of work, counted in this unit. Its first call, which may compile, is kept apart."""
+    """``go()`` does ``amount`` of work in this unit. Its first call, which may compile, is timed separately.
+
+    ``go`` may return `Timed` if the work happens in another process.
+    """
 
     name: str
     unit: str
     amount: float
     go: Callable[[], Any]
     flop: float | None = None
-    """Floating-point operations in one call, if they were counted."""
+    """Floating-point operations per call, if known."""
     memory: int | None = None
-    """Bytes that the compiler says one call needs at its peak."""
+    """Peak memory of a call in bytes, as the compiler reports it."""
     compile_seconds: float = 0.0
-    """What was spent before the first call."""
+    """Seconds spent before the first call."""
 
 
 class Row(NamedTuple):
-    """One line of the table: the median of ``rate`` over rounds, and half the range of the middle half of them."""
+    """One row of the table: the median ``rate`` over rounds, and half the interquartile range."""
 
     name: str
     unit: str
     rate: float
     spread: float
     cpu_rate: float
-    """Per second of processor time, all threads together: what is left if other programs take turns too."""
+    """Rate per second of processor time, summed over threads: it does not depend on other programs."""
     compile_seconds: float
     flops: float | None = None
     memory: int | None = None
 
 
 def warm_up(each: Contestant) -> Contestant:
-    """Go once, which may compile or fail, and count that as compilation."""
-    return each._replace(compile_seconds=each.compile_seconds + _clock(each.go)[0])
+    """Call ``go`` once, which may compile, and count the time as compile time."""
+    return each._replace(compile_seconds=each.compile_seconds + clock(each.go).wall)
 
 
 def race(contestants: list[Contestant], rounds: int) -> list[Row]:
-    """Everyone, warmed up, goes once in every round, in turn."""
+    """Call every contestant once per round, in turn."""
     times: dict[str, list[tuple[float, float]]] = {each.name: [] for each in contestants}
     for _ in range(rounds):
         for each in contestants:
-            times[each.name].append(_clock(each.go))
+            times[each.name].append(clock(each.go))
     return [_row(each, times[each.name]) for each in contestants]
 
 
-def _clock(go: Callable[[], Any]) -> tuple[float, float]:
+class Timed(NamedTuple):
+    """Seconds of a call that was timed in the process that did the work."""
+
+    wall: float
+    cpu: float
+
+
+def clock(go: Callable[[], Any]) -> Timed:
+    """Call ``go`` and wait for its result."""
     wall, cpu = time.perf_counter(), time.process_time()
-    jax.block_until_ready(go())
-    return time.perf_counter() - wall, time.process_time() - cpu
+    result = jax.block_until_ready(go())
+    return result if isinstance(result, Timed) else Timed(time.perf_counter() - wall, time.process_time() - cpu)
 
 
 def _row(each: Contestant, times: list[tuple[float, float]]) -> Row:

@@ -1,4 +1,4 @@
-"""Runs beside each other: a table of their metrics with intervals, and how surely each beats the first."""
+"""Compare runs: a table of their metrics with intervals, and the probability that each beats the first run."""
 
 import csv
 import io
@@ -6,21 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edl.config import ConfigError
+from edl.config import ConfigError, check_name
+from edl.evaluate.metrics import METRICS
 from edl.evaluate.statistics import aggregate, improvement_interval, probability_of_improvement
 from edl.runs import store
-from edl.config import check_name
-
-METRICS = {
-    "goal_success": "higher",
-    "goal_distance": "lower",
-    "zero_shot_distance": "lower",
-    "skill_coverage": "higher",
-    "mutual_information": "higher",
-    "discriminability": "higher",
-    "data_coverage_100k": "higher",
-}
-"""What is compared unless something else is asked for, and which way is better."""
 
 
 class Entry(NamedTuple):
@@ -37,13 +26,13 @@ class Entry(NamedTuple):
 
 
 def compare(paths: Sequence[str | Path], metrics: Sequence[str] = ()) -> list[Entry]:
-    """All entries there are numbers for, metric by metric, with the runs in the order given."""
+    """All entries, metric by metric, with the runs in the order given. ``metrics`` defaults to the usual ones."""
     loaded = {name: _seeds(path) for name, path in zip(names_of(paths), paths, strict=True)}
     known = dict.fromkeys(name for seeds in loaded.values() for seed in seeds for name in seed if name != "seed")
     for metric in metrics:
-        check_name(metric, known, "metric", "Leave --metrics out for the usual ones.")
+        check_name(metric, known, "metric", "Leave out --metrics to compare the usual ones.")
     entries: list[Entry] = []
-    for metric in metrics or [name for name in METRICS if name in known]:
+    for metric in metrics or [name for name in METRICS if METRICS[name].in_comparison and name in known]:
         scores = {run: [s[metric] for s in seeds if s.get(metric) is not None] for run, seeds in loaded.items()}
         first = next(iter(scores.values()))
         entries += [_entry(run, metric, values, first) for run, values in scores.items() if values]
@@ -51,10 +40,10 @@ def compare(paths: Sequence[str | Path], metrics: Sequence[str] = ()) -> list[En
 
 
 def names_of(paths: Sequence[str | Path]) -> list[str]:
-    """The last parts of the paths, as many as it takes to tell them apart."""
+    """The shortest endings of the paths that differ from each other."""
     parts = [Path(path).absolute().parts for path in paths]
     if len(set(parts)) < len(parts):
-        raise ConfigError("a run is named twice: different runs are wanted. Name each once.")
+        raise ConfigError("a run is named twice. Name each run once.")
     depth = next(d for d in range(1, max(map(len, parts)) + 1) if len({p[-d:] for p in parts}) == len(parts))
     return ["/".join(part[-depth:]) for part in parts]
 
@@ -93,7 +82,7 @@ def _entry(run: str, metric: str, values: list[float], first: list[float]) -> En
     low, high = facts["ci95"]
     chance, interval = None, None
     if first and first is not values and metric in METRICS:
-        sign = 1 if METRICS[metric] == "higher" else -1
+        sign = METRICS[metric].sign
         x, y = ([[sign * value for value in each]] for each in (values, first))
         found = improvement_interval(x, y)
         chance, interval = probability_of_improvement(x, y), (found.low, found.high)
@@ -101,16 +90,14 @@ def _entry(run: str, metric: str, values: list[float], first: list[float]) -> En
 
 
 def _seeds(path: str | Path) -> list[dict[str, Any]]:
-    """The numbers of each seed."""
+    """The metrics of each seed."""
     folder = store.open_run(path)
     metrics = folder.read_json(store.METRICS)
     try:
         return [dict(seed) for seed in metrics["per_seed"]]
     except (KeyError, TypeError, ValueError) as error:
         place = folder.place(store.METRICS)
-        raise ConfigError(
-            f"{place} has no per_seed: a run that was evaluated is wanted. Run `edl evaluate`."
-        ) from error
+        raise ConfigError(f"{place} has no per_seed: the run was not evaluated. Run `edl evaluate {path}`.") from error
 
 
 def _unique(entries: Sequence[Entry], field: str) -> list[str]:

@@ -1,36 +1,42 @@
-"""What a run is asked to do, all of it: `RunConfig`, its form as JSON, and the checks at the edge.
+"""`RunConfig`, all settings of one run, and its form as JSON.
 
-A preset gives every setting a value, a saved config.json may change some, and what the user says last wins.
+A preset gives every setting a value, a saved config.json may change some, and the user's flags or arguments win.
 """
 
 import dataclasses
 import math
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
-from edl.config import MAY_BE_INFINITE, MAY_BE_ZERO, ConfigError, check_name
+from edl.config import ConfigError, check_name
 from edl.explore.region import describe
 
 DATASET = "dataset:"
-"""``--explore dataset:PATH``: states from a file."""
+"""Prefix of ``--explore dataset:PATH``: states from a file."""
 NESTED = ("explorer", "scout", "discoverer", "learner", "baseline")
 DERIVED = {"region", "num_skills"}
-"""Fields of nested configs that are set from the run's own, and are therefore not repeated."""
+"""Fields of nested configs that are set from the run's own fields and are therefore not repeated in JSON."""
+RENAMED = {"recall": "objective_batch_size", "refresh": "refresh_rewards", "keep_actions": "target_entropy_share"}
+"""Settings that had another name in edl 0.1, whose config files can still be read."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """One run. The nested configs belong to the methods named above them; a stage that is not run has None."""
+    """Settings of one run.
+
+    Nested configs belong to the methods named above them; a stage that does not run has None.
+    """
 
     env: str = "square"
     maze: str | None = None
-    """The text of the maze, where ``env`` was a file: a run can be loaded after the file is gone."""
+    """Text of the maze if ``env`` was a file, so that a run can be loaded after the file is gone."""
     features: Any = None
-    """In a Gymnasium world, what skills are about: dimensions of its observations ("0,1"), or a function of them."""
+    """What skills are about, in an env that offers a choice: dimensions of the observation ("0,1") or a function."""
     horizon: int = 0
-    """In a Gymnasium world, the steps of an episode; 0 leaves that to the world."""
+    """Steps per episode; 0 uses the env's own horizon."""
     method: str = "edl"
     """``edl``, or the name of a baseline."""
     explore: str = ""
@@ -49,45 +55,52 @@ class RunConfig:
 
 
 def to_json(config: Any) -> dict[str, Any]:
-    """A config as JSON: nested ones as objects, a region as its text, infinity as ``"inf"``."""
-    return {name: _plain(getattr(config, name)) for name in own_fields(config)}
+    """A config as JSON: nested configs as objects, a region as its text, infinity as ``"inf"``."""
+    return {name: _to_json_value(getattr(config, name)) for name in own_fields(config)}
+
+
+def all_settings(settings: Any) -> Any:
+    """The JSON form of settings with derived fields included: everything that a stage depends on."""
+    if dataclasses.is_dataclass(settings) and not isinstance(settings, type):
+        return {field.name: all_settings(getattr(settings, field.name)) for field in dataclasses.fields(settings)}
+    return _to_json_value(settings)
 
 
 def own_fields(config: Any) -> list[str]:
-    """The fields that a config decides by itself."""
+    """The fields of a config that are not derived from the run's."""
     names = [field.name for field in dataclasses.fields(config)]
     return names if isinstance(config, RunConfig) else [name for name in names if name not in DERIVED]
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not callable(value):
         return to_json(value)
     if callable(value):
         return describe(value)  # type: ignore[arg-type]
     if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
+        return [_to_json_value(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
 
 
-def amended(config: Any, changes: Any, where: str) -> Any:
-    """``config`` with the fields that ``changes``, read from JSON, names. Types are checked; messages say ``where``."""
+def with_changes(config: Any, changes: Any, where: str) -> Any:
+    """``config`` with the fields that ``changes`` (read from JSON) sets, after checking their names and types."""
     if not isinstance(changes, Mapping):
-        raise ConfigError(f"{where}={changes!r}: an object of settings is wanted. Mend the config file.")
+        raise ConfigError(f"{where} must be an object of settings (got {changes!r}).")
     hints = typing.get_type_hints(type(config))
     known, values = own_fields(config), {}
-    for name, value in changes.items():
-        path = f"{where}.{name}"
-        check_name(name, known, "setting", "Remove or rename it.")
-        current = getattr(config, name)
+    for given, value in changes.items():
+        name = RENAMED[given] if given not in known and RENAMED.get(given) in known else given
+        check_name(name, known, f"setting in {where}:", "Remove or rename it.")
+        current, path = getattr(config, name), f"{where}.{name}"
         nested = dataclasses.is_dataclass(current)
-        values[name] = amended(current, value, path) if nested else _typed(value, hints[name], path)
+        values[name] = with_changes(current, value, path) if nested else _typed(value, hints[name], path)
     return dataclasses.replace(config, **values)
 
 
 def _typed(value: Any, hint: Any, where: str) -> Any:
-    """A value from JSON as the field's type has it."""
+    """A JSON value converted to the type of its field."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return value
@@ -105,55 +118,28 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
         return tuple(_typed(each, parts[0], where) for each in value)
     elif isinstance(hint, type) and isinstance(value, hint) and (hint is not int or not isinstance(value, bool)):
         return value
-    wanted = f"one of {', '.join(map(repr, parts))}" if origin is Literal else getattr(hint, "__name__", str(hint))
-    raise ConfigError(f"{where}={value!r}: {wanted} is wanted. Mend that setting.")
+    expected = f"one of {', '.join(map(repr, parts))}" if origin is Literal else getattr(hint, "__name__", str(hint))
+    raise ConfigError(f"{where} must be {expected} (got {value!r}).")
 
 
-def check_numbers(config: Any, where: str) -> None:
-    """Refuse counts below one and negative or undefined numbers, all through a config.
-
-    What a number may be is told by its default (one that is negative or infinite by default may be so, and an integer
-    that is zero by default may be zero) or by its name.
-    """
-    for field in dataclasses.fields(config):
-        value, usual = getattr(config, field.name), field.default
-        path = f"{where}.{field.name}" if where else field.name
-        if dataclasses.is_dataclass(value) and not callable(value):
-            check_numbers(value, path)
-        elif isinstance(value, bool) or isinstance(usual, bool):
-            continue
-        elif isinstance(value, int) and isinstance(usual, int):
-            least = 0 if field.name in MAY_BE_ZERO else min(usual, 1)
-            _refuse(value < least, path, value, f"an integer of at least {least}")
-        elif isinstance(value, float) and isinstance(usual, int | float):
-            _refuse(math.isnan(value), path, value, "a number")
-            bounded = math.isfinite(usual) and field.name not in MAY_BE_INFINITE
-            _refuse(math.isinf(value) and bounded, path, value, "a finite number")
-            _refuse(value < 0 <= usual, path, value, "a number that is not negative")
-        elif isinstance(value, tuple):
-            for each in value:
-                _refuse(isinstance(each, int) and each < 1, path, value, "integers of at least 1")
+def differences(before: RunConfig, now: RunConfig) -> list[str]:
+    """The settings in which two configs differ."""
+    pairs = _paired_settings(to_json(before), to_json(now), "")
+    return [f"{path} was {a!r} and is now {b!r}" for path, a, b in pairs if a != b]
 
 
-def _refuse(wrong: bool, path: str, value: Any, wanted: str) -> None:
-    if wrong:
-        flag = f"--{path.replace('_', '-')}"
-        raise ConfigError(f"{path}={value}: {wanted} is wanted. Change {flag}.")
-
-
-def differences(one: RunConfig, other: RunConfig) -> list[str]:
-    """What differs between two configs, setting by setting."""
-    return [f"{path} was {a!r} and is now {b!r}" for path, a, b in _pairs(to_json(one), to_json(other), "") if a != b]
-
-
-def _pairs(one: Mapping, other: Mapping, where: str) -> Iterable[tuple[str, Any, Any]]:
+def _paired_settings(one: Mapping, other: Mapping, where: str) -> Iterable[tuple[str, Any, Any]]:
     for name in dict.fromkeys([*one, *other]):
         a, b = one.get(name), other.get(name)
         if isinstance(a, Mapping) and isinstance(b, Mapping):
-            yield from _pairs(a, b, f"{where}{name}.")
+            yield from _paired_settings(a, b, f"{where}{name}.")
         else:
             yield f"{where}{name}", a, b
 
 
-Preset = Callable[[RunConfig], RunConfig]
-"""Fills the nested configs of the methods that a run names, where they are None."""
+def plain_settings(saved: Any, whose: str) -> RunConfig:
+    """The settings of a saved config that are not nested; a `ConfigError` if it is no config."""
+    if not isinstance(saved, dict):
+        raise ConfigError(f"{whose} is not a run's config: it must be a JSON object such as a saved config.json.")
+    plain = {name: value for name, value in saved.items() if name not in (*NESTED, "region")}
+    return with_changes(RunConfig(), plain, Path(whose).name)

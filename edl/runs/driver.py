@@ -1,64 +1,59 @@
-"""Run a `Program` for many seeds as one vmapped, compiled program, in pieces between which the outside may act.
+"""Run a `Program` for many lanes as one vmapped, compiled program, in chunks, on one or many devices.
 
-A piece is a loop from iteration ``start`` to ``stop``, both arguments of one compiled function: pieces can therefore
-last about half a second whatever an iteration costs, and how the work was cut never shows in its result. That makes
-resuming bit-for-bit. What must not depend on timing (the rows of the log, the early end of a stage) happens at fixed
-iterations.
+A lane is one seed of one run. A chunk is a loop from iteration ``start`` to ``stop``; both are arguments of one
+compiled function, so that a chunk can last about half a second whatever an iteration costs, and the result does not
+depend on where the chunks end. That makes resuming bit-for-bit. Everything that must not depend on timing (the rows of
+the log, the early end of a stage) happens at fixed iterations.
+
+Lanes are sharded evenly over the devices of a mesh, and no two devices ever communicate. If their number is not
+divisible, the last lane is repeated; the repetitions are dropped from everything that leaves this module.
 """
 
-import contextlib
 import functools
 import math
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int, PyTree
 
-from edl.runtime.effort import Effort, quick_jit
-from edl.envs.host import check_hosts
+from edl.envs.host import check_hosts, hosts_of
+from edl.program import Program, program_keys
 from edl.runs.executables import as_arrays, executable, from_signature, signature
-from edl.runs.over_seeds import on_devices, one_copy, over_seeds
-from edl.program import Program, keys_of
+from edl.runtime.effort import Effort, quick_jit
 from edl.types import Key, Keys
 
 ROWS = 100
-"""Rows of the log in a stage (fewer if it has fewer iterations)."""
-PIECE_SECONDS = 0.5
-STATE = 1
-"""Which argument of a piece is the state, whose buffers the new state takes over."""
+"""Rows of the log per stage (fewer if it has fewer iterations)."""
+CHUNK_SECONDS = 0.5
+LANES = "lanes"
+"""Name of the mesh axis over which lanes are sharded."""
+STATE_ARGUMENT = 1
+"""Position of the state among the arguments of a chunk; its buffers are donated."""
 Builder = Callable[..., Program]
-Wait = Callable[[Callable[[], Any]], Any]
-"""How to run something that may take long and cannot be interrupted: see `edl.runs.interrupt`."""
+RunInterruptible = Callable[[Callable[[], Any]], Any]
+"""Calls a function that may block for long: see `edl.runs.interrupt`."""
 
 
 class Work(NamedTuple):
-    """A program to be built: ``build(*inputs)``, for one seed.
+    """A program to build and run: ``build(*inputs)``, for one lane.
 
-    ``build`` is hashable, and the key under which its compiled form is kept: pass a module-level function, not a new
-    closure. Inputs that are ``per_seed`` have a leading axis of seeds; the others are shared. Over a ``mesh`` of
-    ``lanes``, seeds are dealt out evenly, and no two devices ever talk; two devices that are a pair (`edl.pair`) work
-    on every seed together. ``effort`` is the compiler's.
+    ``build`` is hashable and identifies the compiled program: pass a module-level function or a frozen dataclass, not a
+    closure. Inputs marked in ``per_lane`` have a leading axis of lanes; the others are shared by all lanes.
     """
 
     build: Builder
     inputs: tuple[PyTree, ...]
-    per_seed: tuple[bool, ...]
-    mesh: Mesh | None = None
+    per_lane: tuple[bool, ...]
     effort: Effort = Effort.FULL
-
-    def static(self, num_seeds: int) -> tuple:
-        """What its compiled form depends on besides the shapes of the inputs."""
-        return self.build, self.per_seed, num_seeds, self.mesh
 
 
 class Outline(NamedTuple):
-    """What is known of a program before it runs: its length, and the shapes of its state and its result."""
+    """Facts about a program that has not run: its length, and the shapes of its state and its artifact."""
 
     iterations: int
     env_steps: int
@@ -66,45 +61,62 @@ class Outline(NamedTuple):
     artifact: PyTree
 
     @property
-    def around(self) -> Effort:
-        """For its beginning and its end, which run once: little, unless they are all there is."""
+    def effort_around(self) -> Effort:
+        """Compile effort for ``init`` and ``finish``, which run once: little, unless they are the whole program."""
         return Effort.LEAST if self.iterations > 1 else Effort.FULL
 
 
 class Position(NamedTuple):
-    """How far a program has come: all that a checkpoint needs. ``sums`` are those of the metrics since the last row."""
+    """How far a program has come: the contents of a checkpoint.
+
+    ``sums`` are the sums of the metrics since the last row of the log.
+    """
 
     iteration: int
     state: PyTree
-    sums: dict[str, Float[np.ndarray, " seeds"]]
+    sums: dict[str, Float[np.ndarray, " lanes"]]
+
+    def trimmed(self, lanes: int) -> "Position":
+        """The same position without the lanes that were added to fill the devices."""
+        return self._replace(state=first_lanes(self.state, lanes))
 
 
 class Tick(NamedTuple):
-    """The end of a piece. ``metrics`` are means over it; ``row``, at fixed iterations only, those since the last row.
+    """The end of a chunk. ``metrics`` are means over the chunk; ``row`` is set at the end of a row of the log.
 
-    ``done`` marks the last tick. ``pace`` is in iterations a second; ``compile_seconds`` went by before the first one.
+    ``done`` marks the last tick. ``rate`` is in iterations per second; ``compile_seconds`` passed before the first
+    tick.
     """
 
     position: Position
-    metrics: dict[str, Float[np.ndarray, " seeds"]]
-    row: dict[str, Float[np.ndarray, " seeds"]] | None
+    metrics: dict[str, Float[np.ndarray, " lanes"]]
+    row: dict[str, Float[np.ndarray, " lanes"]] | None
     done: bool
-    pace: float
+    rate: float
     compile_seconds: float
 
 
-def immediately(function: Callable[[], Any]) -> Any:
-    """Just call it."""
+def call(function: Callable[[], Any]) -> Any:
     return function()
 
 
-def outline(work: Work, num_seeds: int) -> Outline:
-    """Trace a program without running it. Its inputs may be shapes as well as arrays."""
-    return _outline(work.build, work.per_seed, num_seeds, *signature(as_arrays(work.inputs)))
+def lane_mesh(lanes: int, inputs: PyTree = (), devices: list[Any] | None = None) -> Mesh | None:
+    """The devices that so many lanes use; None for one device.
+
+    An env outside of JAX is stepped by one host process, which more devices would only queue for.
+    """
+    devices = jax.devices() if devices is None else devices
+    count = 1 if hosts_of(inputs) else min(len(devices), lanes)
+    return Mesh(np.array(devices[:count]), (LANES,)) if count > 1 else None
+
+
+def outline(work: Work, lanes: int) -> Outline:
+    """Trace a program without running it. Its inputs may be shapes."""
+    return _outline(work.build, work.per_lane, lanes, *signature(as_arrays(work.inputs)))
 
 
 @functools.lru_cache(maxsize=64)
-def _outline(build: Builder, per_seed: tuple[bool, ...], num_seeds: int, tree: Any, shapes: tuple) -> Outline:
+def _outline(build: Builder, per_lane: tuple[bool, ...], lanes: int, tree: Any, shapes: tuple) -> Outline:
     facts: list[tuple[int, int]] = []
 
     def one(inputs: tuple, key: Key) -> tuple[PyTree, PyTree]:
@@ -113,67 +125,89 @@ def _outline(build: Builder, per_seed: tuple[bool, ...], num_seeds: int, tree: A
         state = program.init(key)
         return state, program.finish(state)
 
-    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), num_seeds))
-    inputs = from_signature(tree, shapes)
-    state, artifact = jax.eval_shape(functools.partial(over_seeds, one, per_seed, num_seeds, None), inputs, keys)
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), lanes))
+    inputs = from_signature(tree, tuple((shape, dtype, None) for shape, dtype, _ in shapes))
+    state, artifact = jax.eval_shape(functools.partial(over_lanes, one, per_lane, lanes, None), inputs, keys)
     return Outline(*facts[0], state, artifact)
 
 
 def row_length(iterations: int) -> int:
-    """Iterations between two rows of the log."""
+    """Iterations per row of the log."""
     return math.ceil(iterations / ROWS)
 
 
-def advance(work: Work, keys: Keys, start: Position | None = None, wait: Wait = immediately) -> Iterator[Tick]:
-    """Run a program from the beginning, or from ``start``, to its end, one piece at a time, with one key per seed.
+def advance(
+    work: Work,
+    keys: Keys,
+    start: Position | None = None,
+    *,
+    mesh: Mesh | None = None,
+    run_interruptible: RunInterruptible = call,
+) -> Iterator[Tick]:
+    """Run a program from the beginning, or from ``start``, to its end, one chunk at a time, with one key per lane.
 
-    The buffers of a position are used up by the next piece: save it at once, or not at all. A stage ends early if its
-    metrics have a ``done`` that is 1 for every seed; a program whose result should not depend on the other seeds must
-    then stop changing its state by itself.
+    The buffers of a position are reused by the next chunk: save it at once or not at all. A stage ends early if its
+    metrics have a ``done`` that is 1 for every lane. A program whose result must not depend on the other lanes has to
+    stop changing its state by itself by then.
     """
-    facts, static = outline(work, keys.shape[0]), work.static(keys.shape[0])
-    work = deal_out(work)
-    first, rest = on_devices(work.mesh, quick_jit(_keys, "iterations")(keys, iterations=facts.iterations))
+    lanes = keys.shape[0]
+    facts, static, work = prepare(work, lanes, mesh)
+    first, rest = quick_jit(_keys_of_programs, "iterations")(pad_lanes(keys, mesh), iterations=facts.iterations)
+    first, rest = place_on_devices(mesh, (first, rest))
     began = time.perf_counter()
-    run_piece = wait(lambda: compile_piece(work, facts, rest))
-    initialise = wait(lambda: executable(_init, static, work.inputs, first, effort=facts.around))
-    state = on_devices(work.mesh, facts.state)
-    wait(lambda: executable(_finish, static, work.inputs, state, effort=facts.around))  # now: its time is told apart
+    run_chunk = run_interruptible(lambda: compile_chunk(work, facts, rest, mesh))
+    initialise = run_interruptible(lambda: executable(_init, static, work.inputs, first, effort=facts.effort_around))
+    state = place_on_devices(mesh, facts.state)
+    # Compiled now, so that its compile time is counted as such.
+    run_interruptible(lambda: executable(_finish, static, work.inputs, state, effort=facts.effort_around))
     compile_seconds = time.perf_counter() - began
     if start is None:
-        start = Position(0, wait(lambda: jax.block_until_ready(initialise(work.inputs, first))), {})
+        state = run_interruptible(lambda: jax.block_until_ready(initialise(work.inputs, first)))
+        start = Position(0, state, {})
         check_hosts(work.inputs)
-    yield from _pieces(run_piece, work.inputs, rest, start, compile_seconds)
+    else:
+        start = start._replace(state=place_on_devices(mesh, pad_lanes(start.state, mesh)))
+    yield from _chunks(run_chunk, work.inputs, rest, start, lanes, compile_seconds)
 
 
-def _keys(keys: Keys, iterations: int) -> tuple[Keys, Keys]:
-    return jax.vmap(lambda key: keys_of(key, iterations))(keys)
+def prepare(work: Work, lanes: int, mesh: Mesh | None) -> tuple[Outline, tuple, Work]:
+    """The outline of a program on a mesh, its static arguments, and the work with its inputs on the devices."""
+    padded = padded_size(lanes, mesh)
+    pairs = list(zip(as_arrays(work.inputs), work.per_lane, strict=True))
+    inputs = tuple(place_on_devices(mesh, pad_lanes(x, mesh) if each else x, each) for x, each in pairs)
+    placed = work._replace(inputs=inputs)
+    return outline(placed, padded), (work.build, work.per_lane, padded, mesh), placed
 
 
-def finish(work: Work, position: Position, num_seeds: int, wait: Wait = immediately) -> PyTree:
-    """The result of a program that has run to its end."""
-    effort = outline(work, num_seeds).around
-    work = deal_out(work)
-    compiled = wait(lambda: executable(_finish, work.static(num_seeds), work.inputs, position.state, effort=effort))
-    return one_copy(work.mesh, jax.block_until_ready(compiled(work.inputs, position.state)))
+def _keys_of_programs(keys: Keys, iterations: int) -> tuple[Keys, Keys]:
+    return jax.vmap(lambda key: program_keys(key, iterations))(keys)
 
 
-def compile_piece(work: Work, facts: Outline, keys: Keys | jax.ShapeDtypeStruct) -> Callable:
-    """The compiled piece of some work whose inputs are `deal_out` already; ``keys`` may be their shape."""
-    args = (work.inputs, on_devices(work.mesh, facts.state), keys, np.int32(0), np.int32(0))
-    return executable(_run_piece, work.static(keys.shape[0]), *args, donate=STATE, effort=work.effort)
+def finish(
+    work: Work, position: Position, lanes: int, *, mesh: Mesh | None = None, run_interruptible: RunInterruptible = call
+) -> PyTree:
+    """The artifact of a program that has run to its end."""
+    facts, static, work = prepare(work, lanes, mesh)
+    compiled = run_interruptible(
+        lambda: executable(_finish, static, work.inputs, position.state, effort=facts.effort_around)
+    )
+    artifact = jax.block_until_ready(compiled(work.inputs, position.state))
+    if mesh is None:
+        return artifact
+    return jax.device_put(first_lanes(jax.device_get(artifact), lanes), jax.devices()[0])
 
 
-def deal_out(work: Work) -> Work:
-    """The same work with its inputs as arrays, where they are needed."""
-    pairs = zip(as_arrays(work.inputs), work.per_seed, strict=True)
-    return work._replace(inputs=tuple(on_devices(work.mesh, each, per_seed) for each, per_seed in pairs))
+def compile_chunk(work: Work, facts: Outline, keys: Keys | jax.ShapeDtypeStruct, mesh: Mesh | None) -> Callable:
+    """The compiled chunk of `prepare`d work; ``keys`` may be a shape."""
+    static = (work.build, work.per_lane, keys.shape[0], mesh)
+    args = (work.inputs, place_on_devices(mesh, facts.state), keys, np.int32(0), np.int32(0))
+    return executable(_run_chunk, static, *args, donate=STATE_ARGUMENT, effort=work.effort)
 
 
-def _pieces(
-    run_piece: Callable, inputs: tuple, keys: Keys, position: Position, compile_seconds: float
+def _chunks(
+    run_chunk: Callable, inputs: tuple, keys: Keys, position: Position, lanes: int, compile_seconds: float
 ) -> Iterator[Tick]:
-    """Cut the iterations into pieces of about `PIECE_SECONDS`, none of which crosses the end of a row."""
+    """Split the iterations into chunks of about `CHUNK_SECONDS`, none of which crosses the end of a row."""
     iterations, size = keys.shape[1], 1
     length = row_length(iterations)
     while position.iteration < iterations:
@@ -182,40 +216,39 @@ def _pieces(
         end = min(begin + size, row_end)
         started = time.perf_counter()
         state, sums, last = jax.block_until_ready(
-            run_piece(inputs, position.state, keys, np.int32(begin), np.int32(end))
+            run_chunk(inputs, position.state, keys, np.int32(begin), np.int32(end))
         )
         check_hosts(inputs)
-        elapsed = time.perf_counter() - started
-        pace = (end - begin) / max(elapsed, 1e-6)
-        size = max(1, min(4 * (end - begin), int(PIECE_SECONDS * pace)))
-        new = {name: np.asarray(value, np.float64) for name, value in sums.items()}
+        rate = (end - begin) / max(time.perf_counter() - started, 1e-6)
+        size = max(1, min(4 * (end - begin), int(CHUNK_SECONDS * rate)))
+        new = {name: np.asarray(value, np.float64)[:lanes] for name, value in sums.items()}
         total = {name: position.sums.get(name, 0.0) + value for name, value in new.items()}
         row_begin = begin // length * length
         row = {name: value / (end - row_begin) for name, value in total.items()} if end == row_end else None
         position = Position(end, state, {} if row is not None else total)
         done = row is not None and "done" in last and bool(np.all(np.asarray(last["done"]) >= 1))
         metrics = {name: value / (end - begin) for name, value in new.items()}
-        yield Tick(position, metrics, row, done or end == iterations, pace, compile_seconds)
+        yield Tick(position, metrics, row, done or end == iterations, rate, compile_seconds)
         if done:
             return
 
 
 def _init(
-    build: Builder, per_seed: tuple[bool, ...], seeds: int, mesh: Mesh | None, inputs: tuple, keys: Keys
+    build: Builder, per_lane: tuple[bool, ...], lanes: int, mesh: Mesh | None, inputs: tuple, keys: Keys
 ) -> PyTree:
-    return over_seeds(lambda inputs, key: build(*inputs).init(key), per_seed, seeds, mesh, inputs, keys)
+    return over_lanes(lambda inputs, key: build(*inputs).init(key), per_lane, lanes, mesh, inputs, keys)
 
 
 def _finish(
-    build: Builder, per_seed: tuple[bool, ...], seeds: int, mesh: Mesh | None, inputs: tuple, state: PyTree
+    build: Builder, per_lane: tuple[bool, ...], lanes: int, mesh: Mesh | None, inputs: tuple, state: PyTree
 ) -> PyTree:
-    return over_seeds(lambda inputs, state: build(*inputs).finish(state), per_seed, seeds, mesh, inputs, state)
+    return over_lanes(lambda inputs, state: build(*inputs).finish(state), per_lane, lanes, mesh, inputs, state)
 
 
-def _run_piece(
+def _run_chunk(
     build: Builder,
-    per_seed: tuple[bool, ...],
-    seeds: int,
+    per_lane: tuple[bool, ...],
+    lanes: int,
     mesh: Mesh | None,
     inputs: tuple,
     state: PyTree,
@@ -223,11 +256,11 @@ def _run_piece(
     start: Int[Array, ""],
     stop: Int[Array, ""],
 ) -> tuple[PyTree, dict[str, Array], dict[str, Array]]:
-    """Iterations ``start`` to ``stop``, with the sums of their metrics and the last of them."""
+    """Iterations ``start`` to ``stop``: the new state, the sums of the metrics, and the metrics of the last one."""
 
     def one(inputs: tuple, keys: Keys, state: PyTree) -> tuple:
         *given, start, stop = inputs
-        step = jax.jit(build(*given).step)  # so that it is traced once, here for the shapes of its metrics
+        step = jax.jit(build(*given).step)  # jit traces it once for the loop and for the shapes of its metrics
         shapes = jax.eval_shape(step, state, keys[0])[1]
         zeros = {name: jnp.zeros((), jnp.float32) for name in shapes}
 
@@ -239,31 +272,71 @@ def _run_piece(
 
         return jax.lax.fori_loop(start, stop, body, (state, zeros, zeros))
 
-    return over_seeds(one, (*per_seed, False, False), seeds, mesh, (*inputs, start, stop), keys, state)
+    return over_lanes(one, (*per_lane, False, False), lanes, mesh, (*inputs, start, stop), keys, state)
 
 
-def prepare(works: Sequence[Work], num_seeds: int, after: Callable[[], None] = lambda: None) -> threading.Thread:
-    """Begin to compile, in the background, what will be needed later: while one stage runs, the next one is compiled.
+def over_lanes(
+    one: Callable, per_lane: tuple[bool, ...], lanes: int, mesh: Mesh | None, inputs: tuple, *batched: PyTree
+) -> PyTree:
+    """Map ``one`` over the lanes, sharded over the mesh.
 
-    The inputs may be shapes. Nothing depends on how far this gets; whoever comes first compiles, and the other waits.
-    ``after`` is called when all is compiled.
+    A single lane runs without vmap, under which both sides of every branch would be computed.
     """
+    if mesh is not None:
+        local = functools.partial(over_lanes, one, per_lane, lanes // mesh.size, None)
+        specs = (tuple(lane_spec(each) for each in per_lane), *[lane_spec(True)] * len(batched))
+        return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=lane_spec(True), check_vma=False)(
+            inputs, *batched
+        )
+    axes = tuple(0 if each else None for each in per_lane)
+    if lanes > 1:
+        return jax.vmap(one, in_axes=(axes, *[0] * len(batched)), axis_size=lanes)(inputs, *batched)
+    alone = tuple(_only_lane(x) if each else x for x, each in zip(inputs, per_lane, strict=True))
+    return jax.tree.map(lambda x: jnp.asarray(x)[None], one(alone, *map(_only_lane, batched)))
 
-    def compile_all() -> None:
-        for work in works:
-            here, facts, static = deal_out(work), outline(work, num_seeds), work.static(num_seeds)
-            keys = jax.eval_shape(lambda n=facts.iterations: jax.random.split(jax.random.key(0), (num_seeds, n)))
-            first = jax.eval_shape(lambda keys: keys[:, 0], keys)
-            first, keys, state = on_devices(work.mesh, (first, keys, facts.state))
-            compile_piece(here, facts, keys)
-            executable(_init, static, here.inputs, first, effort=facts.around)
-            executable(_finish, static, here.inputs, state, effort=facts.around)
 
-    def quietly() -> None:
-        with contextlib.suppress(Exception):  # whoever needs it will meet the same error, and can say so
-            compile_all()
-            after()
+def _only_lane(tree: PyTree) -> PyTree:
+    return jax.tree.map(lambda x: x[0], tree)
 
-    thread = threading.Thread(target=quietly, daemon=True)
-    thread.start()
-    return thread
+
+def lane_spec(per_lane: bool) -> PartitionSpec:
+    return PartitionSpec(LANES) if per_lane else PartitionSpec()
+
+
+def place_on_devices(mesh: Mesh | None, tree: PyTree, per_lane: bool = True) -> PyTree:
+    """Shard arrays (or their shapes) over the mesh along the axis of lanes, or copy them to every device."""
+    if mesh is None:
+        return tree
+    sharding = NamedSharding(mesh, lane_spec(per_lane))
+
+    def put(leaf: Any) -> Any:
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
+        return jax.device_put(leaf, sharding)
+
+    return jax.tree.map(put, tree)
+
+
+def padded_size(lanes: int, mesh: Mesh | None) -> int:
+    """The number of lanes, rounded up to a multiple of the devices."""
+    devices = 1 if mesh is None else mesh.size
+    return devices * math.ceil(lanes / devices)
+
+
+def pad_lanes(tree: PyTree, mesh: Mesh | None) -> PyTree:
+    """Repeat the last lane until the lanes fill the devices evenly."""
+
+    def pad(leaf: Any) -> Any:
+        missing = padded_size(leaf.shape[0], mesh) - leaf.shape[0]
+        if not missing:
+            return leaf
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            return jax.ShapeDtypeStruct((leaf.shape[0] + missing, *leaf.shape[1:]), leaf.dtype)
+        return leaf[jnp.minimum(jnp.arange(leaf.shape[0] + missing), leaf.shape[0] - 1)]
+
+    return jax.tree.map(pad, tree)
+
+
+def first_lanes(tree: PyTree, lanes: int) -> PyTree:
+    """Drop the lanes that `pad_lanes` added."""
+    return jax.tree.map(lambda leaf: leaf if leaf.shape[0] == lanes else leaf[:lanes], tree)

@@ -1,7 +1,7 @@
-"""Ctrl-C, answered at once and without tearing anything: a flag that the outside looks at between pieces of work.
+"""Ctrl-C during a run: a flag that is checked between chunks of work, so that a checkpoint can be written first.
 
-XLA holds the main thread while it compiles, and a signal handler waits for the main thread. So whatever may block for
-long runs in a thread of its own, `attentively`, while the main one watches the flag.
+XLA holds the main thread while it compiles, and Python runs signal handlers in the main thread only. Work that may
+block for long therefore runs in a second thread (`Interrupt.run_interruptible`) while the main thread watches the flag.
 """
 
 import contextlib
@@ -11,52 +11,55 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
-GLANCE = 0.1
-"""Seconds between two looks at the flag."""
+POLL_SECONDS = 0.1
 
 
-class Stopped(KeyboardInterrupt):
-    """The user asked to stop, and what was done so far is safe."""
+class Interrupted(KeyboardInterrupt):
+    """The user pressed Ctrl-C; everything up to the last checkpoint is saved."""
 
 
 class Interrupt:
-    """Whether the user has asked to stop."""
+    """Whether the user has pressed Ctrl-C."""
 
     def __init__(self) -> None:
         self.requested = False
 
     def check(self) -> None:
-        """Stop here if asked to."""
+        """Raise `Interrupted` if the user has pressed Ctrl-C."""
         if self.requested:
-            raise Stopped
+            raise Interrupted
 
-    def attentively(self, function: Callable[[], T]) -> T:
-        """``function()``, left to itself as soon as the user asks to stop."""
+    def run_interruptible(self, function: Callable[[], T]) -> T:
+        """Return ``function()``; raise `Interrupted` as soon as the user presses Ctrl-C.
+
+        After an interrupt the function finishes in its thread, and Python waits for it before the process exits:
+        XLA crashes if a process exits while it compiles.
+        """
         outcome: list[T] = []
         failure: list[BaseException] = []
 
-        def work() -> None:
+        def call() -> None:
             try:
                 outcome.append(function())
-            except BaseException as error:  # handed on to the main thread, whatever it is
+            except BaseException as error:  # raised again in the main thread
                 failure.append(error)
 
-        thread = threading.Thread(target=work, daemon=True)
+        thread = threading.Thread(target=call)
         thread.start()
         while thread.is_alive():
-            thread.join(GLANCE)
+            thread.join(POLL_SECONDS)
             if self.requested and thread.is_alive():
-                raise Stopped
+                raise Interrupted
         if failure:
             raise failure[0]
         return outcome[0]
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[Interrupt]:
-    """An `Interrupt` that the first Ctrl-C sets; the second one is Python's own, for those in a hurry.
+def catch_interrupts() -> Iterator[Interrupt]:
+    """An `Interrupt` that the first Ctrl-C sets. A second Ctrl-C raises KeyboardInterrupt at once.
 
-    Whoever started this process may have seen to it that Ctrl-C does not concern it (``nohup edl run ... &``).
+    An ignored SIGINT (``nohup edl run ... &``) stays ignored, and the previous handler is restored at the end.
     """
     interrupt = Interrupt()
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -64,12 +67,12 @@ def listening() -> Iterator[Interrupt]:
         yield interrupt
         return
 
-    def ask(number: int, frame: object) -> None:
+    def request(number: int, frame: object) -> None:
         interrupt.requested = True
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = signal.signal(signal.SIGINT, ask)
+    previous = signal.signal(signal.SIGINT, request)
     try:
         yield interrupt
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)

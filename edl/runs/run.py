@@ -1,39 +1,24 @@
-"""All of a run: explore, discover, learn, evaluate, and a folder that explains itself."""
+"""A whole run: resolve its config, run its stages, evaluate it, and write a folder that explains itself."""
 
 import contextlib
 import dataclasses
-import datetime
-import importlib.metadata
-import platform
-import shlex
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import jax
-
 import edl
-from edl.runtime import devices
-from edl.artifacts import States
 from edl.config import ConfigError
-from edl.runs import assess, driver, stages, store
-from edl.runs.driver import Work
-from edl.runs.interrupt import listening
-from edl.runs.live import coverage_so_far
-from edl.runs.result import Run, config_of, load, load_states
-from edl.runs.session import FILES, Quiet, Report, Session, file_of, progress_of, unplace
+from edl.interop.env_names import allow_import, remember_factory
+from edl.runs import evaluation, store
 from edl.runs.config import RunConfig, differences, to_json
-from edl.runs.stages import World
+from edl.runs.interrupt import catch_interrupts
+from edl.runs.pipeline import identity, inputs_of, outlines, plan
+from edl.runs.progress import Progress, SilentProgress
+from edl.runs.provenance import provenance
+from edl.runs.resolve import Context, make_context, resolve_config, with_dataset
+from edl.runs.result import Run, load, run_of, saved_config
+from edl.runs.session import Session, load_artifact, read_progress, valid_stages
 from edl.runs.store import Folder
-from edl.interop.env_names import name_world, remember
-from edl.learn.distance import Distance, Euclidean
-
-BEFORE = {"discover": ("explore",), "learn": ("explore", "discover")}
-"""The stages that a stage continues from."""
-FEW_CORES = 2
-PACKAGES = ("jax", "jaxlib", "numpy", "equinox", "optax", "safetensors")
 
 
 def run(
@@ -42,229 +27,159 @@ def run(
     out: str | Path | None = None,
     resume: bool = False,
     until: str = "learn",
-    report: Report | None = None,
+    progress: Progress | None = None,
     **settings: Any,
 ) -> Run:
-    """Explore, discover and learn, in a maze, in a Gymnasium world by its id, or in one that ``env()`` makes.
+    """Explore, discover and learn, in a maze, a registered env, a Gymnasium env, or an env that ``env()`` makes.
 
-    ``settings`` are the other fields of `RunConfig`; the preset knows what is left out. With ``out``, the run leaves a
-    folder behind, and can be stopped and resumed; without, it leaves nothing. ``until`` is the last stage to run.
-    Ctrl-C saves a checkpoint and raises `KeyboardInterrupt`.
+    ``settings`` are the other fields of `RunConfig`; the preset fills what is left out. With ``out``, the run writes a
+    folder and can be stopped and resumed; without it, nothing is written. ``until`` is the last stage to run.
+    Ctrl-C writes a checkpoint and raises `KeyboardInterrupt`.
     """
-    name = name_world(env) if isinstance(env, str) else remember(env)
-    return execute(RunConfig(env=name, **settings), out=out, resume=resume, until=until, report=report)
+    name = allow_import(env) if isinstance(env, str) else remember_factory(env)
+    return execute_run(RunConfig(env=name, **settings), out=out, resume=resume, until=until, progress=progress)
 
 
-def execute(
+def execute_run(
     config: RunConfig,
     *,
     out: str | Path | None = None,
     resume: bool = False,
     until: str = "learn",
-    report: Report | None = None,
+    progress: Progress | None = None,
 ) -> Run:
     """`run`, for a config."""
-    config = stages.settle(config)
-    world = stages.make_world(config)
+    config = resolve_config(config)
+    context = make_context(config)
+    plan(config, until)
+    folder = None
     if resume:
         if out is None:
-            raise ConfigError("resume without a folder: the folder of the run is wanted. Say which with --out.")
+            raise ConfigError("resume needs the run's folder: pass --out DIR.")
         folder = store.open_run(out)
-        check_same(config_of(folder), config, folder)
-        if not folder.has(store.PROVENANCE):
-            folder.write_json(store.PROVENANCE, provenance())
-        if "evaluate" in progress_of(folder) and folder.has(store.METRICS):
+        check_resumable(folder, config)
+        if "evaluate" in read_progress(folder) and folder.has(store.METRICS):
             return load(out)
-    else:
-        if out is not None:
-            store.check_free(Path(out))
-        folder = None
-    works: list[Work] = []
-    if "explore" not in progress_of(folder):
-        world = stages.with_data(config, world)
-        works = stages.rehearse(config, world)
+    elif out is not None:
+        store.check_free(Path(out))
+    if "explore" not in valid_stages(config, folder):
+        context = with_dataset(config, context)
+        outlines(config, context)
     if folder is None and out is not None:
-        folder = begin(config, out)
-
-    def compile_ahead() -> None:
-        if until == "learn" and works:
-            driver.prepare(works[1:], config.num_seeds, after=lambda: _prepare_assessment(config, world, works))
-
-    # On few cores it would hold up the first stage, whose compilation is Python's work as much as the compiler's.
-    if len(devices.available_cores()) > FEW_CORES:
-        compile_ahead()
-        return work(config, world, folder, until, report or Quiet())
-    return work(config, world, folder, until, report or Quiet(), meanwhile=compile_ahead)
+        folder = create_run(config, out)
+    return work(config, context, folder, until, progress or SilentProgress())
 
 
-def _prepare_assessment(config: RunConfig, world: World, works: Sequence[Work]) -> None:
-    """Compile the end of a run too, from the shapes of what its stages will hand over."""
-    policy = driver.outline(works[-1], config.num_seeds).artifact
-    goals = policy.goals
-    if config.method == "edl":
-        goals = driver.outline(works[1], config.num_seeds).artifact.goals
-    assess.prepare(config, world.env, policy, goals)
-
-
-def begin(config: RunConfig, out: str | Path) -> Folder:
-    """Make the folder of a new run, with what it is going to do and by what means."""
+def create_run(config: RunConfig, out: str | Path) -> Folder:
+    """Create the folder of a new run, with its config and provenance."""
     folder = store.create(out)
     folder.write_json(store.CONFIG, to_json(config))
     folder.write_json(store.PROVENANCE, provenance())
     return folder
 
 
-def extend(
-    source: str | Path, stage: str, changes: RunConfig, *, out: str | Path | None = None, report: Report | None = None
-) -> Run:
-    """Take a run on to its next stage, with the settings of ``changes``; in its own folder, or in a copy at ``out``."""
-    folder = store.open_run(source)
-    config, finished = stages.settle(changes), progress_of(folder)
-    before = BEFORE[stage]
-    if before[-1] not in finished:
-        raise ConfigError(
-            f"{str(source)!r} has not been through {before[-1]!r}: {stage!r} continues from there. Run that first."
-        )
-    if out is None and stage in finished:
-        raise ConfigError(
-            f"{str(source)!r} has been through {stage!r} already: choose a new folder for this with --out."
-        )
-    world = stages.make_world(config)
-    if stage == "discover":
-        stages.discover_work(config, load_states(folder, config, world.env))
-    if out is not None:
-        folder = _copy(folder, before, config, out)
-    elif differences(config_of(folder), config):
-        folder.remove(store.CHECKPOINT)
-        folder.write_json(store.CONFIG, to_json(config))
-        folder.write_json(store.PROGRESS, {name: finished[name] for name in before})
-        unplace(folder)
-    return work(config, world, folder, stage, report or Quiet())
-
-
-def _copy(source: Folder, kept: Sequence[str], config: RunConfig, out: str | Path) -> Folder:
-    """A new folder with the first stages of another run."""
-    folder, finished = begin(config, out), progress_of(source)
-    for name in kept:
-        folder.write(FILES[name], source.read(file_of(name, source)))
-    folder.write_log([row for row in source.read_log() if row.get("stage") in kept])
-    folder.write_json(store.PROGRESS, {name: finished[name] for name in kept})
-    return folder
-
-
-def work(
-    config: RunConfig,
-    world: World,
-    folder: Folder | None,
-    until: str,
-    report: Report,
-    meanwhile: Callable[[], None] = lambda: None,
-) -> Run:
-    """Run the stages that are not done yet, then evaluate what there is; ``meanwhile`` is `Session`'s."""
-    with listening() as interrupt, contextlib.nullcontext() if folder is None else store.locked(folder):
-        return _stages(Session(config, folder, interrupt, report, meanwhile), world, until)
-
-
-def _stages(session: Session, world: World, until: str) -> Run:
-    config, folder = session.config, session.folder
-    result = Run(config=config, env=world.env, layout=world.layout, path=None if folder is None else folder.path)
-    if config.method == "edl":
-        result = _three_stages(session, world, until, result)
-    else:
-        result = dataclasses.replace(result, policy=session.stage("learn", stages.baseline_work(config, world)))
-    result = dataclasses.replace(result, log=session.rows)
-    found = session.attend("evaluate", lambda: assess.assess(result))
-    pictures = session.attend("draw", lambda: assess.draw(result, found)) if folder is not None else {}
-    acted = [name for name in ("explore", "scout", "learn") if name in session.finished]
-    steps = {name: session.finished[name]["env_steps"] for name in acted}
-    metrics = assess.metrics_of(result, found, steps, session.seconds)
-    result = dataclasses.replace(result, metrics=store.plain(metrics))
-    if folder is not None:
-        session.interrupt.attentively(lambda: assess.publish(folder, result, metrics, pictures))
-        session.conclude(complete=until == "learn")
-    return result
-
-
-def _three_stages(session: Session, world: World, until: str, result: Run) -> Run:
-    config = session.config
-    states = explored(session, world)
-    result = dataclasses.replace(result, states=states)
-    if until == "explore":
-        return result
-    skills = session.stage("discover", stages.discover_work(config, states))
-    result = dataclasses.replace(result, skills=skills)
-    if until == "discover":
-        return result
-    distance = _distance(session, world, states)
-    if stages.places_goals(config, skills):
-        skills = session.stage("place", stages.place_work(skills, states, distance))
-        result = dataclasses.replace(result, skills=skills)
-    policy = session.stage("learn", stages.learn_work(config, world, skills, distance))
-    return dataclasses.replace(result, policy=policy)
-
-
-def _distance(session: Session, world: World, states: States) -> Distance:
-    """What the learner's reward is made of: measured by the explorer's experience, or by a scout's."""
-    config, experience = session.config, states.experience
-    if config.learner.distance != "walking":
-        return Euclidean()
-    if config.scout is not None:
-        experience = session.stage("scout", stages.scout_work(config, world)).experience
-    return session.stage("measure", stages.measure_work(config, experience))
-
-
-def explored(session: Session, world: World) -> States:
-    """The states of stage 1, which can be loaded without the dataset they may have come from."""
-    if "explore" in session.finished and session.folder is not None:
-        return load_states(session.folder, session.config, world.env)
-    work = stages.explore_work(session.config, world)
-    wanted = not isinstance(session.report, Quiet)
-    return session.stage(
-        "explore",
-        work,
-        check=lambda states: stages.check_explored(session.config, states),
-        watch=coverage_so_far(world.layout) if wanted else lambda state: {},
-    )
-
-
-def check_same(before: RunConfig, now: RunConfig, folder: Folder) -> None:
-    """Refuse to continue a run as another one."""
-    changed = differences(before, now)
+def check_resumable(folder: Folder, config: RunConfig) -> None:
+    """Reject a folder whose run has other settings or was made by another version."""
+    changed = differences(saved_config(folder), config)
     if changed:
         raise ConfigError(
             f"{str(folder.path)!r} holds a run with other settings: {'; '.join(changed)}. "
             "Resume with the same settings, or choose another --out."
         )
+    if not folder.has(store.PROVENANCE):
+        folder.write_json(store.PROVENANCE, provenance())
+    made_by = folder.read_json(store.PROVENANCE).get("edl", edl.__version__)
+    if made_by != edl.__version__:
+        raise ConfigError(
+            f"{str(folder.path)!r} was started by edl {made_by} and must be resumed by it (this is {edl.__version__}). "
+            "Install that version, or choose another --out."
+        )
 
 
-def provenance(command: Sequence[str] | None = None) -> dict[str, Any]:
-    """By what means a run was made."""
-    devices = jax.devices()
-    return {
-        "edl": edl.__version__,
-        "commit": commit(),
-        "command": shlex.join([_program(sys.argv[0]), *sys.argv[1:]] if command is None else command),
-        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "device": f"{len(devices)} x {devices[0].device_kind}",
-        "backend": jax.default_backend(),
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
-    }
+def extend(
+    source: str | Path,
+    stage: str,
+    changes: RunConfig,
+    *,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Continue a run with its next stage and the settings of ``changes``, in its own folder or in a copy at ``out``.
+
+    Stages whose identity does not change are kept; the others are computed.
+    """
+    folder, config = store.open_run(source), resolve_config(changes)
+    context = make_context(config)
+    kept, before = valid_stages(config, folder), _stage_before(config, stage)
+    if before not in kept:
+        raise ConfigError(
+            f"{str(source)!r} has no finished stage {before!r}, which {stage!r} needs. Run `edl {before}`."
+        )
+    if out is None and stage in read_progress(folder):
+        raise ConfigError(f"{str(source)!r} already has a finished stage {stage!r}. Choose a new folder with --out.")
+    _check_next_stage(folder, stage, config, context)
+    if out is not None:
+        folder = _copy_stages(folder, config, kept, until=before, out=out)
+    elif differences(saved_config(folder), config):
+        folder.remove(store.CHECKPOINT)
+        folder.write_json(store.CONFIG, to_json(config))
+        folder.write_json(store.PROGRESS, kept)
+    return work(config, context, folder, stage, progress or SilentProgress())
 
 
-def _program(path: str) -> str:
-    """What a user types: the same wherever it is installed, and however it was called."""
-    return "edl" if Path(path).name in ("edl", "__main__.py") else Path(path).name
+def _stage_before(config: RunConfig, name: str) -> str:
+    """The last stage before this one that the user can run by itself: the one that its skills or states come from."""
+    stage = next(each for each in plan(config) if each.name == name)
+    return next(each for each in stage.takes if each in ("explore", "discover"))
 
 
-def commit() -> str | None:
-    """The commit that this code is at, if it is in a repository; with a plus if it was changed since."""
-    here = Path(__file__)
-    how: Any = {"cwd": here.parent, "capture_output": True, "text": True, "timeout": 5, "check": True}
-    questions = (("ls-files", "--error-unmatch", here.name), ("rev-parse", "HEAD"), ("diff", "HEAD", "--stat"))
-    try:
-        answers = [subprocess.run(["git", *words], **how).stdout for words in questions]
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return answers[1].strip() + ("+" if answers[2].strip() else "")
+def _check_next_stage(folder: Folder, name: str, config: RunConfig, context: Context) -> None:
+    """Reject settings that the stage cannot run with, before anything is written."""
+    stages = {stage.name: stage for stage in plan(config, name)}
+    states = load_artifact(folder, stages["explore"], config, context, {})
+    outlines(config, context, {"explore": states}, until=name)
+    stages[name].check_inputs(config, inputs_of(stages[name], {"explore": states}))
+
+
+def _copy_stages(
+    source: Folder, config: RunConfig, finished: Mapping[str, Any], *, until: str, out: str | Path
+) -> Folder:
+    """A new run folder with the finished stages of another run, up to ``until``."""
+    stages = [stage for stage in plan(config, until) if stage.name in finished]
+    folder = create_run(config, out)
+    for stage in stages:
+        folder.write(stage.file, source.read(stage.file))
+    names = [stage.name for stage in stages]
+    folder.write_log([row for row in source.read_log() if row.get("stage") in names])
+    folder.write_json(store.PROGRESS, {name: finished[name] for name in names})
+    return folder
+
+
+def import_stages(config: RunConfig, out: str | Path, artifacts: Mapping[str, Any]) -> Folder:
+    """Create a run folder whose first stages are given: ``artifacts`` by stage name. `execute_run` can resume it."""
+    folder = create_run(config, out)
+    nothing = {"seconds": 0.0, "compile_seconds": 0.0, "iterations": 0, "env_steps": 0}
+    progress = {}
+    for stage in plan(config):
+        if stage.name in artifacts:
+            folder.save(stage.file, artifacts[stage.name])
+            progress[stage.name] = {"identity": identity(stage, config), **nothing}
+    folder.write_json(store.PROGRESS, progress)
+    return folder
+
+
+def work(config: RunConfig, context: Context, folder: Folder | None, until: str, progress: Progress) -> Run:
+    """Run the stages that are not finished, then evaluate the run and write its report."""
+    with catch_interrupts() as interrupt, contextlib.nullcontext() if folder is None else store.locked(folder):
+        session = Session(config, context, folder, interrupt, progress)
+        result = run_of(config, context, session.run_stages(until), folder)
+        result = dataclasses.replace(result, log=session.rows)
+        found = session.run_timed("evaluate", lambda: evaluation.evaluate_run(result))
+        pictures = {} if folder is None else session.run_timed("draw", lambda: evaluation.draw_figures(result, found))
+        metrics = evaluation.metrics_of(result, found, session.env_steps, session.seconds)
+        result = dataclasses.replace(result, metrics=store.plain(metrics))
+        if folder is not None:
+            interrupt.run_interruptible(lambda: evaluation.write_report(folder, metrics, pictures))
+            if until == plan(config)[-1].name:
+                session.complete()
+        return result

@@ -1,256 +1,273 @@
-"""One sitting at a run: drive its stages in turn, log, checkpoint, stop when asked, and resume where it stood."""
+"""Runs the stages of one run in this process: log, checkpoint, stop on Ctrl-C, and resume."""
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from edl.artifacts import Experience, States
 from edl.config import ConfigError
-from edl.runs import stages, store, tensors
-from edl.runs.driver import Outline, Position, Tick, Work, advance, finish, outline
-from edl.runs.interrupt import Interrupt, Stopped
+from edl.runs import store, tensors
 from edl.runs.config import RunConfig
+from edl.runs.driver import Outline, Position, Tick, advance, finish, lane_mesh, outline
+from edl.runs.interrupt import Interrupt, Interrupted
+from edl.runs.live import coverage_so_far
+from edl.runs.pipeline import Stage, identity, inputs_of, plan, stage_keys, work_of
+from edl.runs.progress import Progress, SilentProgress, StageProgress
+from edl.runs.resolve import Context
 from edl.runs.store import Folder
 
 CHECKPOINT_SECONDS = 20.0
-SAVING_COST = 20.0
-"""Between two checkpoints lie at least `CHECKPOINT_SECONDS`, and `SAVING_COST` times what the last one took."""
+CHECKPOINT_COST = 20.0
+"""Checkpoints are at least `CHECKPOINT_SECONDS` apart, and at least this many times as long as the last one took."""
 LOG_SECONDS = 2.0
 
-FILES = {
-    "explore": "states.safetensors",
-    "discover": "skills.safetensors",
-    "scout": "checkpoint/scout.safetensors",
-    "measure": "checkpoint/distance.safetensors",
-    "place": "skills.safetensors",
-    "learn": "policy.safetensors",
-}
-"""Where the result of each stage goes."""
-DISCOVERED = "checkpoint/discovered.safetensors"
-"""Where the skills of `discover` are kept once `place` has taken their place, for whoever learns them another way."""
-HANDED_OVER = ("explore", "discover", "place", "learn")
-"""Stages whose result is finite; a distance need not be, where there is no way."""
-
-
-class Progressed(NamedTuple):
-    """How far a stage is: ``pace`` in iterations a second, ``env_steps`` an iteration, of all seeds together."""
-
-    iteration: int
-    iterations: int
-    pace: float
-    env_steps: int
-    metrics: Mapping[str, float]
-
-
-@runtime_checkable
-class Report(Protocol):
-    """Someone who wants to know how it goes."""
-
-    def begin(self, stage: str, iterations: int) -> None:
-        """A stage begins, with the compilation of its program."""
-
-    def tick(self, stage: str, tick: Progressed) -> None:
-        """A piece of a stage is done."""
-
-    def end(self, stage: str) -> None:
-        """A stage is over."""
-
-
-class Quiet:
-    """Nobody wants to know."""
-
-    def begin(self, stage: str, iterations: int) -> None:
-        """Say nothing."""
-
-    def tick(self, stage: str, tick: Progressed) -> None:
-        """Say nothing."""
-
-    def end(self, stage: str) -> None:
-        """Say nothing."""
+StageFacts = dict[str, Any]
+"""Facts about a finished stage: identity, seconds, compile_seconds, iterations and env_steps."""
 
 
 class Session:
-    """A run under way. Without a folder, nothing is kept but the result.
-
-    ``meanwhile`` is called once, as soon as the first stage is compiled and runs.
-    """
+    """Runs or loads the stages of one run. Without a folder, only the artifacts in memory are kept."""
 
     def __init__(
-        self,
-        config: RunConfig,
-        folder: Folder | None,
-        interrupt: Interrupt,
-        report: Report,
-        meanwhile: Callable[[], None] = lambda: None,
+        self, config: RunConfig, context: Context, folder: Folder | None, interrupt: Interrupt, progress: Progress
     ):
-        self.config, self.folder, self.interrupt, self.report = config, folder, interrupt, report
-        self.meanwhile: Callable[[], None] | None = meanwhile
+        self.config, self.context, self.folder = config, context, folder
+        self.interrupt, self.progress = interrupt, progress
         self.began = time.perf_counter()
         self.rows: list[dict[str, Any]] = [] if folder is None else folder.read_log()
-        self.finished = progress_of(folder)
-        self.earlier = sum(each["seconds"] + each["compile_seconds"] for each in self.finished.values())
+        self.finished = valid_stages(config, folder)
+        self.earlier_seconds = sum(each["seconds"] + each["compile_seconds"] for each in self.finished.values())
         self.logged = self.saved = time.perf_counter()
-        self.saving_took = 0.0
+        self.checkpoint_seconds = 0.0
+        silent = isinstance(progress, SilentProgress)
+        self.live_metrics = (lambda state: {}) if silent else coverage_so_far(context.layout)
 
-    def stage(
-        self,
-        name: str,
-        work: Work,
-        check: Callable[[PyTree], None] = lambda artifact: None,
-        watch: Callable[[PyTree], Mapping[str, float]] = lambda state: {},
-    ) -> PyTree:
-        """The result of a stage: loaded if it is done, resumed if it was begun, and run otherwise.
+    def run_stages(self, until: str) -> dict[str, Any]:
+        """The artifacts of all stages up to ``until``, by stage name. Finished stages are loaded, others run.
 
-        ``check`` may refuse the result; ``watch`` tells more of the state than its metrics do, while the stage runs.
+        A stage whose artifact is no longer needed contributes shapes only: its file may be deleted already.
         """
-        facts = outline(work, self.config.num_seeds)
-        if name in self.finished and self.folder is not None:
-            return self.folder.load(file_of(name, self.folder), facts.artifact, finite=name in HANDED_OVER)
-        self.report.begin(name, facts.iterations)
-        start, before = self._standing(name, facts)
+        stages = plan(self.config, until)
+        needed = needed_stages(stages, self.finished)
+        artifacts: dict[str, Any] = {}
+        for stage in stages:
+            if stage.name in needed:
+                artifacts[stage.name] = self.run_stage(stage, artifacts)
+            else:
+                work = work_of(stage, self.config, self.context, artifacts)
+                artifacts[stage.name] = outline(work, self.config.num_seeds).artifact
+        return artifacts
+
+    def run_stage(self, stage: Stage, artifacts: Mapping[str, Any]) -> PyTree:
+        """The artifact of a stage: loaded if it is finished, resumed if a checkpoint exists, and computed otherwise."""
+        if stage.name in self.finished and self.folder is not None:
+            return load_artifact(self.folder, stage, self.config, self.context, artifacts)
+        stage.check_inputs(self.config, inputs_of(stage, artifacts))
+        work, lanes = work_of(stage, self.config, self.context, artifacts), self.config.num_seeds
+        facts, mesh = outline(work, lanes), lane_mesh(lanes, work.inputs)
+        self.progress.stage_started(stage.name, facts.iterations)
+        start, spent_before = self._read_checkpoint(stage, facts)
         began, position, compile_seconds = time.perf_counter(), start, 0.0
-        for tick in advance(work, stages.keys(self.config, name), start, self.interrupt.attentively):
+        keys, run_interruptible = stage_keys(self.config, stage.name), self.interrupt.run_interruptible
+        for tick in advance(work, keys, start, mesh=mesh, run_interruptible=run_interruptible):
             position, compile_seconds = tick.position, tick.compile_seconds
-            if self.meanwhile is not None:
-                self.meanwhile()
-                self.meanwhile = None
             spent = time.perf_counter() - began - compile_seconds
-            self._after(name, facts, tick, _add(before, spent, compile_seconds), watch)
+            self._after_chunk(stage, facts, tick, _add_seconds(spent_before, spent, compile_seconds))
         assert position is not None  # every program has at least one iteration
-        artifact = finish(work, position, self.config.num_seeds, self.interrupt.attentively)
-        if name in HANDED_OVER:
-            tensors.check_finite(artifact, f"the result of stage {name!r}")
-        check(artifact)
-        spent = time.perf_counter() - began - compile_seconds
+        artifact = finish(work, position, lanes, mesh=mesh, run_interruptible=run_interruptible)
+        if stage.finite:
+            tensors.check_finite(artifact, f"the result of stage {stage.name!r}")
+        stage.check_artifact(self.config, artifact)
+        spent = _add_seconds(spent_before, time.perf_counter() - began - compile_seconds, compile_seconds)
         steps = {"iterations": position.iteration, "env_steps": position.iteration * facts.env_steps}
-        self._finish(name, artifact, {**_add(before, spent, compile_seconds), **steps})
-        self.report.end(name)
+        self._record(stage, artifact, {"identity": identity(stage, self.config), **spent, **steps})
+        self.progress.stage_finished(stage.name)
         self.interrupt.check()
         return artifact
 
-    def attend(self, name: str, function: Callable[[], Any]) -> Any:
-        """Do something that is not a program, such as evaluation, and note how long it took."""
-        self.report.begin(name, 0)
+    def run_timed(self, name: str, function: Callable[[], Any]) -> Any:
+        """Run something that is not a program, such as evaluation, and record how long it took."""
+        self.progress.stage_started(name, 0)
         began = time.perf_counter()
-        result = self.interrupt.attentively(function)
-        self.finished[name] = _add({}, time.perf_counter() - began, 0.0)
-        self.report.end(name)
+        result = self.interrupt.run_interruptible(function)
+        self.finished[name] = _add_seconds({}, time.perf_counter() - began, 0.0)
+        self.progress.stage_finished(name)
         return result
 
-    def conclude(self, complete: bool) -> None:
-        """If all is ``complete``, note that, and drop what only resuming needed."""
-        if complete and self.folder is not None:
+    def complete(self) -> None:
+        """Record that the run is complete, and delete the files that only resuming needed."""
+        if self.folder is not None:
             self.folder.write_json(store.PROGRESS, self.finished)
-            for name in ("scout", "measure"):
-                self.folder.remove(FILES[name])
+            for stage in plan(self.config):
+                if stage.temporary:
+                    self.folder.remove(stage.file)
+
+    @property
+    def env_steps(self) -> dict[str, int]:
+        """Environment steps of the stages that took any."""
+        return {name: int(each["env_steps"]) for name, each in self.finished.items() if each.get("env_steps")}
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Where the time went, over all sittings."""
+        """Where the time went, over all sessions of this run."""
         spent = {name: each["seconds"] for name, each in self.finished.items()}
         compiling = sum(each["compile_seconds"] for each in self.finished.values())
-        return {"compile": compiling, **spent, "total": self.earlier + time.perf_counter() - self.began}
+        return {"compile": compiling, **spent, "total": self.earlier_seconds + time.perf_counter() - self.began}
 
-    def _standing(self, name: str, facts: Outline) -> tuple[Position | None, dict[str, float]]:
-        """Where a stage stood when it was last saved, and the time it had taken."""
+    def _read_checkpoint(self, stage: Stage, facts: Outline) -> tuple[Position | None, dict[str, float]]:
+        """The position of a stage when it was last saved, and the seconds it had taken."""
         position, spent = None, {}
         if self.folder is not None and self.folder.has(store.CHECKPOINT):
             whose = str(self.folder.place(store.CHECKPOINT))
             data = self.folder.read(store.CHECKPOINT)
             notes = tensors.notes_of(data, whose)
-            if notes.get("stage") == name:
+            expected = identity(stage, self.config)
+            if notes.get("stage") == stage.name and notes.get("identity", expected) == expected:
                 state = tensors.decode(data, facts.state, whose, finite=False)
                 sums = {key: np.asarray(value) for key, value in notes["sums"].items()}
                 position, spent = Position(notes["iteration"], state, sums), notes["spent"]
-                self.earlier += sum(spent.values())
+                self.earlier_seconds += sum(spent.values())
         last = 0 if position is None else position.iteration
-        self.rows = [row for row in self.rows if row.get("stage") != name or row.get("iteration", 0) <= last]
+        self.rows = [row for row in self.rows if row.get("stage") != stage.name or row.get("iteration", 0) <= last]
         return position, spent
 
-    def _after(
-        self, name: str, facts: Outline, tick: Tick, spent: dict[str, float], watch: Callable[[PyTree], Mapping]
-    ) -> None:
-        """What happens between two pieces."""
+    def _after_chunk(self, stage: Stage, facts: Outline, tick: Tick, spent: dict[str, float]) -> None:
+        """Log, show progress, and write a checkpoint if it is time."""
         iteration = tick.position.iteration
         if tick.row is not None:
-            steps = iteration * facts.env_steps
-            values = {key: [float(f"{each:.6g}") for each in value] for key, value in tick.row.items()}
-            seconds = round(spent["seconds"], 3)
-            self.rows.append({"stage": name, "iteration": iteration, "env_steps": steps, "seconds": seconds, **values})
-        means = {key: float(np.mean(value)) for key, value in tick.metrics.items()} | dict(watch(tick.position.state))
+            row = log_row(stage.name, iteration, iteration * facts.env_steps, spent["seconds"], tick.row)
+            self.rows.append(row)
+        means = {key: float(np.mean(value)) for key, value in tick.metrics.items()}
+        means |= self.live_metrics(tick.position.state)
         env_steps = facts.env_steps * self.config.num_seeds
-        self.report.tick(name, Progressed(iteration, facts.iterations, tick.pace, env_steps, means))
+        self.progress.stage_advanced(
+            stage.name, StageProgress(iteration, facts.iterations, tick.rate, env_steps, means)
+        )
         now = time.perf_counter()
-        if tick.done:  # what comes next is the result, and an early end could not be told from a checkpoint
+        if tick.done:  # the artifact comes next, and a checkpoint would not say that the stage ended early
             return
         if self.interrupt.requested:
-            self._save(name, tick.position, spent)
-            raise Stopped
-        if now - self.saved > max(CHECKPOINT_SECONDS, SAVING_COST * self.saving_took):
-            self._save(name, tick.position, spent)
+            self._write_checkpoint(stage, tick.position, spent)
+            raise Interrupted
+        if now - self.saved > max(CHECKPOINT_SECONDS, CHECKPOINT_COST * self.checkpoint_seconds):
+            self._write_checkpoint(stage, tick.position, spent)
         elif now - self.logged > LOG_SECONDS:
-            self._log()
+            self._write_log()
 
-    def _save(self, name: str, position: Position, spent: dict[str, float]) -> None:
-        """Checkpoint. The log goes first: resuming drops what it has too much, and could not invent what it lacks."""
+    def _write_checkpoint(self, stage: Stage, position: Position, spent: dict[str, float]) -> None:
+        """Write the log, then the checkpoint: resuming drops rows that come after the checkpoint."""
         if self.folder is None:
             return
         began = time.perf_counter()
-        self._log()
-        sums = {key: value.tolist() for key, value in position.sums.items()}
-        notes = {"stage": name, "iteration": position.iteration, "sums": sums, "spent": spent}
+        self._write_log()
+        position = position.trimmed(self.config.num_seeds)
+        notes = {
+            "stage": stage.name,
+            "identity": identity(stage, self.config),
+            "iteration": position.iteration,
+            "sums": {key: value.tolist() for key, value in position.sums.items()},
+            "spent": spent,
+        }
         self.folder.save(store.CHECKPOINT, position.state, notes)
         self.saved = time.perf_counter()
-        self.saving_took = self.saved - began
+        self.checkpoint_seconds = self.saved - began
 
-    def _log(self) -> None:
+    def _write_log(self) -> None:
         if self.folder is not None:
             self.folder.write_log(self.rows)
         self.logged = time.perf_counter()
 
-    def _finish(self, name: str, artifact: PyTree, facts: dict[str, float]) -> None:
-        self.finished[name] = facts
+    def _record(self, stage: Stage, artifact: PyTree, facts: StageFacts) -> None:
+        self.finished[stage.name] = facts
         if self.folder is None:
             return
-        self._log()
-        if name == "place":
-            self.folder.write(DISCOVERED, self.folder.read(file_of("discover", self.folder)))
-        self.folder.save(FILES[name], artifact)
+        self._write_log()
+        self.folder.save(stage.file, artifact)
         self.folder.write_json(store.PROGRESS, self.finished)
         self.folder.remove(store.CHECKPOINT)
 
 
-def file_of(stage: str, folder: Folder) -> str:
-    """Where the result of a stage is."""
-    return DISCOVERED if stage == "discover" and folder.has(DISCOVERED) else FILES[stage]
+def needed_stages(stages: list[Stage], finished: Mapping[str, Any]) -> set[str]:
+    """The stages whose artifacts are part of the result, or are used by a stage that has yet to run."""
+    needed: set[str] = set()
+    for stage in reversed(stages):
+        if stage.field is not None or stage.name in needed:
+            needed.add(stage.name)
+            if stage.name not in finished:
+                needed |= set(stage.takes)
+    return needed & {stage.name for stage in stages}
 
 
-def unplace(folder: Folder) -> None:
-    """Put the skills of `discover` back to where they were before `place`."""
-    if folder.has(DISCOVERED):
-        folder.write(FILES["discover"], folder.read(DISCOVERED))
-        folder.remove(DISCOVERED)
+def valid_stages(config: RunConfig, folder: Folder | None) -> dict[str, StageFacts]:
+    """The finished stages of a folder whose files exist and whose identity is that of this config.
+
+    Folders written before stages had identities are trusted: their config is compared as a whole.
+    """
+    recorded = read_progress(folder)
+    valid: dict[str, StageFacts] = {}
+    for stage in plan(config):
+        facts, expected = recorded.get(stage.name), identity(stage, config)
+        same = facts is not None and facts.get("identity", expected) == expected
+        if facts is not None and same and folder is not None and folder.has(stage.file):
+            valid[stage.name] = facts
+    return valid
 
 
-def progress_of(folder: Folder | None) -> dict[str, dict[str, float]]:
-    """The stages that a run has finished, with the steps and the seconds they took."""
+def load_artifact(
+    folder: Folder, stage: Stage, config: RunConfig, context: Context, artifacts: Mapping[str, Any]
+) -> PyTree:
+    """The artifact of a finished stage, from its file. ``artifacts`` of other stages may be shapes."""
+    if stage.name == "explore":
+        return load_states(folder, stage.file, config, context)
+    skeleton = outline(work_of(stage, config, context, artifacts), config.num_seeds).artifact
+    return folder.load(stage.file, skeleton, finite=stage.finite)
+
+
+def load_states(folder: Folder, file: str, config: RunConfig, context: Context) -> States:
+    """The states of a run. Their shapes come from the file itself, because a dataset may be gone."""
+    whose = str(folder.place(file))
+    arrays = tensors.arrays_of(folder.read(file), whose)
+    tensors.check_finite(arrays, whose)
+    samples, parts = arrays.get("samples"), ("paths", "actions", "lengths")
+    expected = (config.num_seeds, context.env.feature_size)
+    fits = samples is not None and samples.ndim == 3 and samples.shape[::2] == expected
+    if not fits or arrays.keys() - {"samples", *(f"experience.{part}" for part in parts)}:
+        raise ConfigError(f"{whose} does not belong to this run's config. Restore both, or run again.")
+    found = [arrays[f"experience.{part}"] for part in parts if f"experience.{part}" in arrays]
+    experience = Experience(*map(jnp.asarray, found)) if len(found) == len(parts) else None
+    return States(jnp.asarray(samples), experience)
+
+
+def read_progress(folder: Folder | None) -> dict[str, StageFacts]:
+    """The stages that a run has finished, with what is known about each."""
     if folder is None or not folder.has(store.PROGRESS):
         return {}
     found = folder.read_json(store.PROGRESS)
     try:
-        times = {"seconds", "compile_seconds"}
-        if not all(times <= facts.keys() for facts in found.values()):
+        if not all({"seconds", "compile_seconds"} <= facts.keys() for facts in found.values()):
             raise ValueError("a stage without its times")
-        return {name: {key: float(value) for key, value in facts.items()} for name, facts in found.items()}
+        return {
+            name: {k: v if k == "identity" else float(v) for k, v in facts.items()} for name, facts in found.items()
+        }
     except (AttributeError, TypeError, ValueError) as error:
         raise ConfigError(
-            f"{folder.place(store.PROGRESS)} is damaged: the finished stages are wanted. Restore it, or run again."
+            f"{folder.place(store.PROGRESS)} is damaged: it must list the finished stages. Restore it, or run again."
         ) from error
 
 
-def _add(before: Mapping[str, float], seconds: float, compile_seconds: float) -> dict[str, float]:
+def log_row(
+    stage: str, iteration: int, env_steps: int, seconds: float, metrics: Mapping[str, np.ndarray]
+) -> dict[str, Any]:
+    """A row of log.jsonl: each metric has one value per seed."""
+    values = {key: [float(f"{each:.6g}") for each in value] for key, value in metrics.items()}
+    return {"stage": stage, "iteration": iteration, "env_steps": env_steps, "seconds": round(seconds, 3), **values}
+
+
+def _add_seconds(before: Mapping[str, float], seconds: float, compile_seconds: float) -> dict[str, float]:
     return {
         "seconds": before.get("seconds", 0.0) + seconds,
         "compile_seconds": before.get("compile_seconds", 0.0) + compile_seconds,

@@ -1,7 +1,7 @@
-"""A run is a folder that explains itself. This is the only place that touches the disk.
+"""The folder of a run. This is the only module that writes to disk.
 
-Every file appears whole or not at all: it is written beside its place, synced, and moved there. A folder that holds a
-run is never taken for another, nothing is written outside it, and reading it executes nothing.
+Every file appears whole or not at all: it is written to a temporary file, synced, and renamed. A folder that holds a
+run is never overwritten by another, nothing is written outside of it, and reading it executes nothing.
 """
 
 import contextlib
@@ -37,20 +37,18 @@ class Folder:
         self.path = path
 
     def place(self, name: str) -> Path:
-        """Where a file of the run is: in its folder. Other names are refused, and so are links that lead away."""
+        """The path of a file of the run. Names that lead out of the folder are rejected, and so are links."""
         if not NAME.fullmatch(name) or ".." in name:
-            raise ConfigError(f"file name {name!r}: letters, digits, '_', '-' and '.' are wanted. Choose another name.")
+            raise ConfigError(f"file names must consist of letters, digits, '_', '-' and '.' (got {name!r}).")
         place = self.path / name
         if place.parent != self.path and place.parent.is_symlink():
-            raise ConfigError(f"{place.parent} is a link to elsewhere: a folder is wanted. Remove the link.")
+            raise ConfigError(f"{place.parent} must be a folder, not a link. Remove the link.")
         return place
 
     def has(self, name: str) -> bool:
-        """Whether the run has written that file."""
         return self.place(name).is_file()
 
     def write(self, name: str, data: bytes) -> Path:
-        """Write a file whole or not at all."""
         place = self.place(name)
         place.parent.mkdir(exist_ok=True)
         temporary = place.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
@@ -66,30 +64,28 @@ class Folder:
         return place
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file; a `ConfigError` if there is none."""
+        """The bytes of a file; a `ConfigError` if it cannot be read."""
         place = self.place(name)
         try:
             return place.read_bytes()
         except OSError as error:
             raise ConfigError(
-                f"{place} cannot be read ({error.strerror}): a run that got that far is wanted. "
-                "Check the folder, or finish the run with --resume."
+                f"{place} cannot be read ({error.strerror}). Check the folder, or finish the run with --resume."
             ) from error
 
     def remove(self, name: str) -> None:
-        """Delete a file, if it is there."""
         self.place(name).unlink(missing_ok=True)
 
     def write_json(self, name: str, value: Any) -> Path:
-        """Write JSON that any reader takes: numbers that are not finite become null."""
+        """Write standard JSON: NaN and infinity become null."""
         return self.write(name, (json.dumps(plain(value), indent=2, allow_nan=False) + "\n").encode())
 
     def read_json(self, name: str) -> Any:
-        """Read JSON; a `ConfigError` if it is none."""
+        """Read JSON; a `ConfigError` if it is not valid."""
         return parse_json(self.read(name), str(self.place(name)))
 
     def write_log(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Write log.jsonl, one row a line."""
+        """Write log.jsonl, one row per line."""
         lines = [json.dumps(plain(row), allow_nan=False) + "\n" for row in rows]
         self.write(LOG, "".join(lines).encode())
 
@@ -100,15 +96,14 @@ class Folder:
         whose = str(self.place(LOG))
         rows = [parse_json(line, whose) for line in self.read(LOG).splitlines()]
         if not all(isinstance(row, dict) for row in rows):
-            raise ConfigError(f"{whose} is damaged: a JSON object a line is wanted. Delete it: a run goes on without.")
+            raise ConfigError(f"{whose} is damaged: every line must be a JSON object. Delete it; the run can continue.")
         return rows
 
     def save(self, name: str, tree: PyTree, notes: Mapping[str, Any] | None = None) -> Path:
-        """Save the arrays of a tree."""
         return self.write(name, tensors.encode(tree, notes))
 
     def load(self, name: str, skeleton: PyTree, *, finite: bool = True) -> PyTree:
-        """Load what was saved, in the structure of ``skeleton``."""
+        """Load a tree that `save` wrote, in the structure of ``skeleton``."""
         return tensors.decode(self.read(name), skeleton, str(self.place(name)), finite=finite)
 
     def save_picture(self, name: str, png: bytes) -> Path:
@@ -117,51 +112,48 @@ class Folder:
 
 
 def create(path: str | Path) -> Folder:
-    """Make the folder of a new run, or refuse one in which something is already."""
+    """Create the folder of a new run; reject one that is not empty."""
     folder = Folder(Path(path))
     check_free(folder.path)
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(
-            f"output folder {str(path)!r} cannot be made ({error.strerror}): a writable place is wanted. "
-            "Choose another --out."
+            f"output folder {str(path)!r} cannot be created ({error.strerror}). Choose another --out."
         ) from error
     return folder
 
 
 def check_free(path: Path) -> None:
-    """Refuse a place that holds another run, or anything else."""
+    """Reject a path that holds a run or anything else."""
     if not path.exists() and not path.is_symlink():
         return
     if not path.is_dir():
-        raise ConfigError(f"output folder {str(path)!r} is a file: a new folder is wanted. Choose another --out.")
+        raise ConfigError(f"output folder {str(path)!r} is a file. Choose another --out.")
     if (path / CONFIG).exists():
         raise ConfigError(
-            f"output folder {str(path)!r} already holds a run: a new folder is wanted. "
-            "Choose another --out, or continue that run with --resume."
+            f"output folder {str(path)!r} already holds a run. Continue it with --resume, or choose another --out."
         )
     if any(not entry.name.startswith(TEMPORARY) for entry in path.iterdir()):
-        raise ConfigError(f"output folder {str(path)!r} is not empty: a new folder is wanted. Choose another --out.")
+        raise ConfigError(f"output folder {str(path)!r} is not empty. Choose another --out.")
 
 
 def open_run(path: str | Path) -> Folder:
-    """The folder of a run that exists."""
+    """The folder of an existing run."""
     folder = Folder(Path(path))
     if not folder.place(CONFIG).is_file():
         raise ConfigError(
-            f"{str(path)!r} holds no run: a folder with a {CONFIG} is wanted. "
-            "Check the path, or make one with `edl run`."
+            f"{str(path)!r} holds no run: it has no {CONFIG}. Check the path, or start a run with `edl run`."
         )
     return folder
 
 
 @contextlib.contextmanager
 def locked(folder: Folder) -> Iterator[None]:
-    """Keep other processes from continuing the same run; the lock ends with the process, however that ends."""
+    """Keep other processes from working on the same run. The lock ends with this process."""
     try:
         import fcntl
-    except ImportError:  # not on Windows: there, nothing watches
+    except ImportError:  # Windows has no flock: runs are not locked there
         yield
         return
     handle = os.open(folder.path, os.O_RDONLY)
@@ -171,34 +163,29 @@ def locked(folder: Folder) -> Iterator[None]:
             left.unlink(missing_ok=True)
         yield
     except BlockingIOError as error:
-        raise ConfigError(
-            f"run {str(folder.path)!r} is under way in another process: only one can work on it. "
-            "Wait for it or stop it."
-        ) from error
+        raise ConfigError(f"another process is working on {str(folder.path)!r}. Wait for it, or stop it.") from error
     finally:
         os.close(handle)
 
 
 def read_file(path: str | Path) -> bytes:
-    """A file of the user's."""
+    """The bytes of a file that the user named."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise ConfigError(
-            f"{str(path)!r} cannot be read ({error.strerror}): a file is wanted. Check the path."
-        ) from error
+        raise ConfigError(f"{str(path)!r} cannot be read ({error.strerror}). Check the path.") from error
 
 
 def parse_json(data: bytes | str, whose: str) -> Any:
-    """Parse JSON, or say whose is broken and where."""
+    """Parse JSON; the `ConfigError` says which file is broken and where."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{whose} is not JSON ({error}): a file that edl wrote is wanted. Restore it.") from error
+        raise ConfigError(f"{whose} is not valid JSON ({error}). Restore it.") from error
 
 
 def plain(value: Any) -> Any:
-    """Numbers, text, lists and dicts, as JSON has them; what is not finite becomes None."""
+    """A value as JSON has it: numbers, text, lists and dicts; NaN and infinity become None."""
     if isinstance(value, Mapping):
         return {str(name): plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

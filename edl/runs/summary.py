@@ -1,4 +1,4 @@
-"""What a sweep found: a row per point, the best of them by a metric, and how sure that is."""
+"""The results of a sweep: a row per point, the best point by a metric, and the points that tie with it."""
 
 import csv
 import io
@@ -7,25 +7,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edl.runs.grid import Grid, Point
+from edl.runs.grid import Point, SweepGrid
 from edl.runs.store import Folder
 
 TABLES = {"csv": "summary.csv", "json": "summary.json", "markdown": "summary.md"}
 
 
 class Summary(NamedTuple):
-    """All points with their metrics, and the number of the best one; None if no point has the metric."""
+    """All points with their metrics, and the number of the best point; None if no point has the metric."""
 
-    grid: Grid
+    grid: SweepGrid
     metrics: Mapping[int, Mapping[str, Any]]
     best: int | None
 
     def score(self, point: Point) -> dict[str, Any] | None:
-        """Mean and interval of the metric that the sweep is about."""
+        """Mean and interval of the sweep's metric."""
         return self.metrics[point.number]["aggregate"].get(self.grid.metric)
 
     def rivals(self) -> list[int]:
-        """Points whose interval reaches the best one's: these seeds do not tell them apart from it."""
+        """Points whose interval overlaps with that of the best point."""
         if self.best is None:
             return []
         scores = {point.number: self.score(point) for point in self.grid.points}
@@ -36,7 +36,7 @@ class Summary(NamedTuple):
         return [number for number, score in others.items() if score["ci95"][0] <= high and low <= score["ci95"][1]]
 
 
-def summarise(grid: Grid, metrics: Mapping[int, Mapping[str, Any]]) -> Summary:
+def summarise(grid: SweepGrid, metrics: Mapping[int, Mapping[str, Any]]) -> Summary:
     """Pick the best point by the mean of the metric over seeds."""
     summary = Summary(grid, metrics, None)
     scored = [(score["mean"], point.number) for point in grid.points if (score := summary.score(point)) is not None]
@@ -47,7 +47,7 @@ def summarise(grid: Grid, metrics: Mapping[int, Mapping[str, Any]]) -> Summary:
 
 
 def rows_of(summary: Summary) -> list[dict[str, Any]]:
-    """A row per point: its number, its settings, mean and interval of the metric, and the means of the others."""
+    """A row per point: its number, its settings, mean and interval of the metric, and the means of other metrics."""
     rows = []
     for point in summary.grid.points:
         settings = {axis.names[0]: value for axis, value in zip(summary.grid.axes, point.values, strict=True)}
@@ -87,7 +87,7 @@ def _csv(rows: list[dict[str, Any]]) -> str:
 
 
 def markdown(summary: Summary) -> str:
-    """The table in Markdown: settings, the metric with its interval, and the verdict below."""
+    """The table in Markdown, with the verdict below it."""
     grid, rows = summary.grid, rows_of(summary)
     names = [axis.names[0] for axis in grid.axes]
     head = ["point", *(axis.label for axis in grid.axes), grid.metric, "95 % interval"]
@@ -104,10 +104,10 @@ def markdown(summary: Summary) -> str:
 
 
 def verdict(summary: Summary) -> str:
-    """One sentence: the best point, by what, and what it cannot be told apart from."""
+    """One sentence about the best point and the points that tie with it."""
     grid = summary.grid
     if summary.best is None:
-        return f"No point has {grid.metric}: there is no best one."
+        return f"No point has the metric {grid.metric}, so there is no best point."
     point = grid.points[summary.best]
     score = summary.score(point)
     assert score is not None
@@ -116,7 +116,7 @@ def verdict(summary: Summary) -> str:
     seeds, rivals = point.config.num_seeds, summary.rivals()
     about = f"Best by {grid.metric}: point {point.name} ({settings}), {score['mean']:.3f} "
     sure = f"[{low:.3f}, {high:.3f}] over {seeds} seed{'s' if seeds > 1 else ''}."
-    return about + sure + (f" The intervals of {len(rivals)} others overlap with it." if rivals else "")
+    return about + sure + (f" The intervals of {len(rivals)} other points overlap with it." if rivals else "")
 
 
 def scores_of(summary: Summary) -> np.ndarray:

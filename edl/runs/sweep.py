@@ -1,139 +1,328 @@
-"""A grid of runs as one vmapped program: `sweep` leaves a run folder per point, a table, a heat map, and the best.
+"""A grid of runs as one vmapped program: `sweep` writes a run folder per point, a table, a heat map, and the best
+point.
 
-Stages that points have in common run once: if points differ only in how they learn, every seed explores and discovers
-once for all of them. What is left is run for all points and seeds together, as wide as memory allows, on all devices.
+Points whose identity at a stage agrees share that stage: if points differ only in how they learn, every seed explores
+and discovers once for all of them. Everything else runs for all points and seeds together, on all devices. A finished
+stage is written to the folders of its points at once, so a stopped sweep can be resumed: artifacts on disk with the
+right identity are not computed again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
-from edl.runs import assess, lanes, stages, store
-from edl.runs import run as runs
-from edl.runs.driver import Work
-from edl.runs.grid import Grid, Point
-from edl.runs.interrupt import listening
-from edl.runs.result import Run, load
-from edl.runs.session import DISCOVERED, FILES, HANDED_OVER, Quiet, Report
-from edl.runs.sharing import Sitting, Stage, places_of, run_stage
+from edl.config import ConfigError
+from edl.runs import evaluation, store, tensors
+from edl.runs.config import differences
+from edl.runs.driver import Tick, Work, lane_mesh, outline
+from edl.runs.grid import Point, SweepGrid
+from edl.runs.interrupt import Interrupt, catch_interrupts
+from edl.runs.lanes import LaneBatch, run_lanes
+from edl.runs.pipeline import Stage, identity, inputs_of, plan, stage_keys, work_of
+from edl.runs.progress import Progress, SilentProgress, StageProgress
+from edl.runs.resolve import Context, make_context, with_dataset
+from edl.runs.result import load, saved_config
+from edl.runs.run import create_run
+from edl.runs.session import load_artifact, log_row, needed_stages, read_progress, valid_stages
+from edl.runs.store import Folder
 from edl.runs.summary import Summary, publish, scores_of, summarise
-from edl.learn.distance import Euclidean
 
 POINTS = "points"
 """The folder of the runs, in the folder of the sweep."""
+SWEEP = "sweep.json"
+"""The grid as the user wrote it."""
+
+
+class SweepContext(NamedTuple):
+    """What all groups of a sweep share."""
+
+    devices: list[Any]
+    interrupt: Interrupt
+    progress: Progress
+    max_lanes: int | None
+
+
+class GroupPoint(NamedTuple):
+    """A point whose run is under way: its folder, and the stages it has finished."""
+
+    point: Point
+    folder: Folder
+    finished: dict[str, dict[str, Any]]
 
 
 def sweep(
-    grid: Grid,
+    grid: SweepGrid,
     out: str | Path,
     *,
-    report: Report | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
     devices: Sequence[Any] | None = None,
-    most: int | None = None,
+    max_lanes: int | None = None,
 ) -> Summary:
-    """Run every point of a grid. ``most`` bounds how many runs go at a time; memory does so anyway."""
-    folder = store.create(out)
-    widest = max(len(group) for group in grid.groups) * grid.groups[0][0].config.num_seeds
-    mesh = lanes.mesh_of((jax.devices() if devices is None else list(devices))[:widest])
+    """Run every point of a grid. ``max_lanes`` limits how many lanes run at a time; memory does so anyway."""
+    folder = open_sweep(grid, out) if resume else create_sweep(grid, out)
     metrics: dict[int, dict[str, Any]] = {}
-    with listening() as interrupt:
-        sitting = Sitting(mesh, interrupt, report or Quiet(), most)
+    with catch_interrupts() as interrupt, store.locked(folder):
+        chosen = jax.devices() if devices is None else list(devices)
+        context = SweepContext(chosen, interrupt, progress or SilentProgress(), max_lanes)
         for number, group in enumerate(grid.groups, 1):
             title = f" {number}/{len(grid.groups)}" if len(grid.groups) > 1 else ""
-            done = run_group(group, sitting, title)
-            sitting.report.begin(f"evaluate{title}", 0)
-            metrics |= interrupt.attentively(lambda group=group, done=done: leave_runs(group, done, folder.path))
-            sitting.report.end(f"evaluate{title}")
+            points = [open_point(point, folder.path / POINTS) for point in group]
+            run_group(points, context, title)
+            context.progress.stage_started(f"evaluate{title}", 0)
+            for point in points:
+                metrics[point.point.number] = interrupt.run_interruptible(lambda point=point: evaluate_point(point))
+            context.progress.stage_finished(f"evaluate{title}")
         summary = summarise(grid, metrics)
-        interrupt.attentively(lambda: illustrate(folder, summary))
+        interrupt.run_interruptible(lambda: write_summary(folder, summary))
     return summary
 
 
-def run_group(group: Sequence[Point], sitting: Sitting, title: str = "") -> dict[str, Stage]:
-    """All stages, for points that differ only in numbers."""
-    config = group[0].config
-    world = stages.with_data(config, stages.make_world(config))
-    done: dict[str, Stage] = {}
-
-    def run(stage: str, make: Callable[[Sequence[int]], Work]) -> None:
-        work = make(places_of(stage, group)[0])
-        done[stage] = run_stage(stage, work, group, sitting, stage + title)
-
-    if config.method != "edl":
-        run("learn", lambda points: stages.baseline_work(config, world))
-        return done
-    run("explore", lambda points: stages.explore_work(config, world))
-    for i, point in enumerate(group):
-        stages.check_explored(point.config, done["explore"].of([i]))
-    run("discover", lambda points: stages.discover_work(config, done["explore"].of(points)))
-    if config.learner.distance == "walking":
-        if config.scout is not None:
-            run("scout", lambda points: stages.scout_work(config, world))
-        source = done["scout" if config.scout is not None else "explore"]
-        run("measure", lambda points: stages.measure_work(config, source.of(points).experience))
-
-    def of(stage: str, points: Sequence[int]) -> Any:
-        return done[stage].of(points) if stage in done else Euclidean()
-
-    def placing(points: Sequence[int]) -> Work:
-        return stages.place_work(of("discover", points), of("explore", points), of("measure", points))
-
-    places = stages.places_goals(config, done["discover"].of([0]))
-    if places:
-        run("place", placing)
-    skills = "place" if places else "discover"
-    run("learn", lambda points: stages.learn_work(config, world, of(skills, points), of("measure", points)))
-    return done
+def create_sweep(grid: SweepGrid, out: str | Path) -> Folder:
+    if (Path(out) / SWEEP).is_file():
+        raise ConfigError(
+            f"output folder {str(out)!r} already holds a sweep. Continue it with --resume, or choose another --out."
+        )
+    folder = store.create(out)
+    folder.write_json(SWEEP, grid.asked)
+    return folder
 
 
-def leave_runs(group: Sequence[Point], done: dict[str, Stage], root: Path) -> dict[int, dict[str, Any]]:
-    """The folders of all points, and their metrics by number."""
-    return {point.number: leave_run(point, i, done, root / POINTS) for i, point in enumerate(group)}
+def open_sweep(grid: SweepGrid, out: str | Path) -> Folder:
+    """The folder of a sweep that was started before, with the same grid."""
+    if not (Path(out) / SWEEP).is_file():
+        return create_sweep(grid, out)
+    folder = Folder(Path(out))
+    if folder.read_json(SWEEP) != store.plain(grid.asked):
+        raise ConfigError(
+            f"{str(out)!r} holds a sweep of another grid. Resume with the same file, or choose another --out."
+        )
+    return folder
 
 
-def leave_run(point: Point, place: int, done: dict[str, Stage], root: Path) -> dict[str, Any]:
-    """The folder of one point: what `edl run` would have left, except the pictures."""
-    folder = runs.begin(point.config, root / point.name)
-    world = stages.make_world(point.config)
-    handed = {name: done[name].of([place]) for name in HANDED_OVER if name in done}
-    rows = [row for name, stage in done.items() for row in stage.rows(name, place)]
-    for name, artifact in handed.items():
-        folder.save(DISCOVERED if name == "discover" and "place" in done else FILES[name], artifact)
-    folder.write_log(rows)
-    finished = {name: stage.facts() for name, stage in done.items()}
-    run = Run(
-        config=point.config,
-        env=world.env,
-        layout=world.layout,
-        states=handed.get("explore"),
-        skills=handed.get("place", handed.get("discover")),
-        policy=handed["learn"],
-        log=rows,
-        path=folder.path,
-    )
-    judged = assess.assess(run)
-    finished["evaluate"] = {"seconds": 0.0, "compile_seconds": 0.0}
-    folder.write_json(store.PROGRESS, finished)
-    steps = {name: finished[name]["env_steps"] for name in ("explore", "scout", "learn") if name in finished}
-    seconds = {name: facts["seconds"] for name, facts in finished.items()}
-    metrics = store.plain(assess.metrics_of(run, judged, steps, seconds))
-    folder.write_json(store.METRICS, metrics)
+def open_point(point: Point, root: Path) -> GroupPoint:
+    """The run folder of a point, new or as an earlier session left it."""
+    path = root / point.name
+    if not (path / store.CONFIG).is_file():
+        return GroupPoint(point, create_run(point.config, path), {})
+    folder = store.open_run(path)
+    changed = differences(saved_config(folder), point.config)
+    if changed:
+        raise ConfigError(f"{str(path)!r} holds a run with other settings: {'; '.join(changed)}. Choose another --out.")
+    return GroupPoint(point, folder, valid_stages(point.config, folder))
+
+
+def run_group(points: Sequence[GroupPoint], context: SweepContext, title: str = "") -> None:
+    """Run all unfinished stages of points that differ only in traced numbers."""
+    config = points[0].point.config
+    stages = plan(config)
+    points = [each for each in points if stages[-1].name not in each.finished]
+    needed = [needed_stages(stages, each.finished) for each in points]
+    where = make_context(config)
+    if any("explore" not in each.finished for each in points):
+        where = with_dataset(config, where)
+    artifacts: dict[str, SharedArtifact] = {}
+    for stage in stages:
+        users = [each for each, names in zip(points, needed, strict=True) if stage.name in names]
+        if users:
+            artifacts[stage.name] = run_shared(stage, users, artifacts, where, context, stage.name + title)
+
+
+class SharedArtifact:
+    """The artifacts of one stage for all points, one copy per identity, on the host."""
+
+    def __init__(self, num_seeds: int):
+        self.num_seeds = num_seeds
+        self.by_identity: dict[str, PyTree] = {}
+        self.identities: dict[int, str] = {}
+
+    def of(self, points: Sequence[GroupPoint]) -> PyTree:
+        """The artifacts for these points: all seeds of the first point, then all seeds of the second, ..."""
+        chosen = [self.by_identity[self.identities[each.point.number]] for each in points]
+        return jax.tree.map(lambda *leaves: jnp.asarray(np.concatenate(leaves)), *chosen)
+
+
+def run_shared(
+    stage: Stage,
+    points: Sequence[GroupPoint],
+    artifacts: Mapping[str, SharedArtifact],
+    where: Context,
+    context: SweepContext,
+    title: str,
+) -> SharedArtifact:
+    """One stage for all points: load the identities that are on disk, and run the others together."""
+    shared = SharedArtifact(points[0].point.config.num_seeds)
+    owners: dict[str, list[GroupPoint]] = {}
+    for each in points:
+        key = identity(stage, each.point.config)
+        shared.identities[each.point.number] = key
+        owners.setdefault(key, []).append(each)
+    missing: list[list[GroupPoint]] = []
+    for key, users in owners.items():
+        done = next((each for each in users if stage.name in each.finished), None)
+        if done is None:
+            missing.append(users)
+            continue
+        inputs = {name: each.of([done]) for name, each in artifacts.items() if name in stage.takes}
+        shared.by_identity[key] = jax.device_get(load_artifact(done.folder, stage, done.point.config, where, inputs))
+        facts, rows = done.finished[stage.name], [r for r in done.folder.read_log() if r.get("stage") == stage.name]
+        for each in users:
+            if stage.name not in each.finished:
+                record(stage, each, shared.by_identity[key], facts, rows)
+    if missing:
+        run_missing(stage, missing, shared, artifacts, where, context, title)
+    return shared
+
+
+def run_missing(
+    stage: Stage,
+    missing: Sequence[Sequence[GroupPoint]],
+    shared: SharedArtifact,
+    artifacts: Mapping[str, SharedArtifact],
+    where: Context,
+    context: SweepContext,
+    title: str,
+) -> None:
+    """Run a stage for one point of every missing identity, and write the result to all points of that identity."""
+    first = [users[0] for users in missing]
+    config, num_seeds = first[0].point.config, shared.num_seeds
+    inputs = {name: each.of(first) for name, each in artifacts.items() if name in stage.takes}
+    for each in first:
+        own = {name: artifacts[name].of([each]) for name in inputs}
+        stage.check_inputs(each.point.config, inputs_of(stage, own))
+    work = with_stacked_settings(work_of(stage, config, where, inputs), stage, first, num_seeds)
+    keys = jnp.tile(stage_keys(config, stage.name), len(first))
+    facts = outline(work, keys.shape[0])
+    context.progress.stage_started(title, facts.iterations)
+
+    def on_tick(tick: Tick, batch: int, batches: int, width: int) -> None:
+        means = {name: float(np.mean(value)) for name, value in tick.metrics.items()}
+        reached = batch * facts.iterations + tick.position.iteration
+        update = StageProgress(reached, batches * facts.iterations, tick.rate, facts.env_steps * width, means)
+        context.progress.stage_advanced(title, update)
+        context.interrupt.check()
+
+    mesh = lane_mesh(min(keys.shape[0], context.max_lanes or keys.shape[0]), work.inputs, context.devices)
+    finished: list[LaneBatch] = []
+    recorded = 0
+    for batch in run_lanes(
+        work,
+        keys,
+        mesh=mesh,
+        run_interruptible=context.interrupt.run_interruptible,
+        on_tick=on_tick,
+        max_lanes=context.max_lanes,
+    ):
+        finished.append(batch)
+        done = (int(batch.lanes[-1]) + 1) // num_seeds
+        for index in range(recorded, done):
+            users = missing[index]
+            result = point_result(stage, finished, users[0].point, index * num_seeds, num_seeds)
+            shared.by_identity[identity(stage, users[0].point.config)] = result.artifact
+            for each in users:
+                record(stage, each, result.artifact, result.facts, result.rows)
+        recorded = done
+    context.progress.stage_finished(title)
+
+
+def with_stacked_settings(work: Work, stage: Stage, points: Sequence[GroupPoint], repeats: int) -> Work:
+    """The same work with settings per lane: configs whose floats are arrays, each repeated for every seed."""
+    settings = [stage.settings(each.point.config) for each in points]
+    if not jax.tree.leaves(settings[0]):
+        return work
+    stacked = jax.tree.map(lambda *leaves: np.repeat(np.array(leaves, np.float32), repeats), *settings)
+    return work._replace(inputs=(*work.inputs[:-1], stacked), per_lane=(*work.per_lane[:-1], True))
+
+
+class PointResult(NamedTuple):
+    """One stage of one point: its artifact, what it took, and its rows of the log."""
+
+    artifact: PyTree
+    facts: dict[str, Any]
+    rows: list[dict[str, Any]]
+
+
+def point_result(stage: Stage, batches: Sequence[LaneBatch], point: Point, begin: int, num_seeds: int) -> PointResult:
+    """The lanes ``begin`` to ``begin + num_seeds`` of the batches, which may span several of them."""
+    parts, logs, seconds, compile_seconds = [], [], 0.0, 0.0
+    for batch in batches:
+        inside = np.flatnonzero((batch.lanes >= begin) & (batch.lanes < begin + num_seeds))
+        if len(inside):
+            share = len(inside) / len(batch.lanes)
+            seconds, compile_seconds = seconds + share * batch.seconds, compile_seconds + share * batch.compile_seconds
+            parts.append(jax.tree.map(lambda leaf, inside=inside: leaf[inside], batch.artifact))
+            logs.append([{k: v if k == "iteration" else v[inside] for k, v in row.items()} for row in batch.rows])
+    artifact = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    if stage.finite:
+        tensors.check_finite(artifact, f"the result of stage {stage.name!r} at point {point.name}")
+    stage.check_artifact(point.config, artifact)
+    iterations, env_steps = max(batch.iterations for batch in batches), batches[0].env_steps
+    rows = [
+        log_row(
+            stage.name,
+            row["iteration"],
+            row["iteration"] * env_steps,
+            seconds * row["iteration"] / iterations,
+            {name: value for name, value in row.items() if name != "iteration"},
+        )
+        for row in joined_rows(logs)
+    ]
+    spent = {"seconds": seconds, "compile_seconds": compile_seconds}
+    steps = {"iterations": iterations, "env_steps": iterations * env_steps}
+    return PointResult(artifact, {"identity": identity(stage, point.config), **spent, **steps}, rows)
+
+
+def joined_rows(logs: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The logs of several batches as one. A batch that ended early repeats its last row."""
+    rows = []
+    for i, row in enumerate(max(logs, key=len)):
+        parts = [log[min(i, len(log) - 1)] for log in logs]
+        values = {name: np.concatenate([part[name] for part in parts]) for name in row if name != "iteration"}
+        rows.append({"iteration": row["iteration"], **values})
+    return rows
+
+
+def record(stage: Stage, each: GroupPoint, artifact: PyTree, facts: dict[str, Any], rows: list[dict]) -> None:
+    """Write a finished stage to the folder of a point. Temporary artifacts are large and stay in memory."""
+    each.finished[stage.name] = facts
+    log = [row for row in each.folder.read_log() if row.get("stage") != stage.name]
+    each.folder.write_log([*log, *rows])
+    if not stage.temporary:
+        each.folder.save(stage.file, artifact)
+    each.folder.write_json(store.PROGRESS, each.finished)
+
+
+def evaluate_point(each: GroupPoint) -> dict[str, Any]:
+    """The metrics of a finished point: read if they are there, and computed otherwise. Figures are left out."""
+    if "evaluate" in read_progress(each.folder) and each.folder.has(store.METRICS):
+        return each.folder.read_json(store.METRICS)
+    run = load(each.folder.path)
+    found = evaluation.evaluate_run(run)
+    facts = {**read_progress(each.folder), "evaluate": {"seconds": 0.0, "compile_seconds": 0.0}}
+    steps = {name: facts[name]["env_steps"] for name in facts if facts[name].get("env_steps")}
+    seconds = {name: each["seconds"] for name, each in facts.items()}
+    metrics = store.plain(evaluation.metrics_of(run, found, steps, seconds))
+    each.folder.write_json(store.METRICS, metrics)
+    each.folder.write_json(store.PROGRESS, facts)
     return metrics
 
 
-def illustrate(folder: store.Folder, summary: Summary) -> None:
-    """Tables and heat map, and the pictures and report of the best point; `edl figure` makes those of the others."""
-    publish(folder, summary, draw(summary))
+def write_summary(folder: Folder, summary: Summary) -> None:
+    """Write the tables, the heat map, and the figures and report of the best point."""
+    publish(folder, summary, draw_heat_map(summary))
     if summary.best is not None:
         best = load(folder.path / POINTS / summary.grid.points[summary.best].name)
         assert best.path is not None
-        assess.publish(store.open_run(best.path), best, best.metrics or {}, assess.draw(best, assess.assess(best)))
+        pictures = evaluation.draw_figures(best, evaluation.evaluate_run(best))
+        evaluation.write_report(store.open_run(best.path), best.metrics or {}, pictures)
 
 
-def draw(summary: Summary) -> bytes:
+def draw_heat_map(summary: Summary) -> bytes:
     """The heat map as PNG."""
     from edl import figures
     from edl.figures.heatmap import heat_map

@@ -1,8 +1,8 @@
 """A pytree of arrays as bytes (safetensors) and back. Loading builds arrays and nothing else: no code, no pickle.
 
-Leaves are named by their path in the tree, ``experience.paths``. What is not an array, such as an activation, is not
-stored: the reader brings a skeleton of the same structure, traced from the config, with which all names, shapes and
-types must agree.
+Leaves are named by their path in the tree, e.g. ``experience.paths``. Anything that is not an array, such as an
+activation function, is not stored: the reader passes a skeleton of the same structure, traced from the config, and all
+names, shapes and types must agree with it.
 """
 
 import json
@@ -20,23 +20,22 @@ from safetensors import SafetensorError
 from edl.config import ConfigError
 
 NOTES = "edl"
-"""All notes go under one key of the header: the order of several is not fixed, and files must be reproducible."""
+"""All notes go under one key of the header, because the order of several keys is not fixed."""
 
 
 def encode(tree: PyTree, notes: Mapping[str, Any] | None = None) -> bytes:
-    """The arrays of a tree, and notes that can be JSON, with a checksum."""
+    """The arrays of a tree and notes in JSON, with a checksum."""
     arrays = {name: _to_numpy(leaf) for name, leaf in _named(tree).items()}
     header = {"checksum": _checksum(arrays, notes or {}), "notes": dict(notes or {})}
     return safetensors.numpy.save(arrays, metadata={NOTES: json.dumps(header, sort_keys=True)})
 
 
 def notes_of(data: bytes, whose: str) -> dict[str, Any]:
-    """The notes alone."""
     return _header(data, whose)["notes"]
 
 
 def arrays_of(data: bytes, whose: str) -> dict[str, np.ndarray]:
-    """The arrays by name, of a tree whose structure the reader knows without a skeleton."""
+    """The arrays by name."""
     header = _header(data, whose)
     try:
         arrays = safetensors.numpy.load(data)
@@ -48,30 +47,30 @@ def arrays_of(data: bytes, whose: str) -> dict[str, np.ndarray]:
 
 
 def decode(data: bytes, skeleton: PyTree, whose: str, *, finite: bool = True) -> PyTree:
-    """The tree that was encoded, in the structure of ``skeleton``. ``whose`` names the file in messages."""
-    arrays, wanted = arrays_of(data, whose), _named(skeleton)
-    for name in sorted(wanted.keys() ^ arrays.keys()):
-        got = "lacks" if name in wanted else "has an unexpected"
+    """The encoded tree, in the structure of ``skeleton``. ``whose`` names the file in messages."""
+    arrays, expected = arrays_of(data, whose), _named(skeleton)
+    for name in sorted(expected.keys() ^ arrays.keys()):
+        got = "lacks" if name in expected else "has an unexpected"
         raise _foreign(whose, f"{got} array {name!r}")
-    for name, leaf in wanted.items():
+    for name, leaf in expected.items():
         shape, dtype = _stored_as(leaf)
         array = arrays[name]
         if array.shape != shape or array.dtype != dtype:
             raise _foreign(whose, f"has {name!r} as {array.dtype}{list(array.shape)} instead of {dtype}{list(shape)}")
     if finite:
         check_finite(arrays, whose)
-    leaves = [_from_numpy(arrays[name], leaf) for name, leaf in wanted.items()]
+    leaves = [_from_numpy(arrays[name], leaf) for name, leaf in expected.items()]
     return jax.tree.unflatten(jax.tree.structure(skeleton), leaves)
 
 
 def check_finite(tree: PyTree, whose: str) -> None:
-    """Refuse NaN and infinity."""
+    """Reject NaN and infinity."""
     for name, leaf in _named(tree).items():
         array = _to_numpy(leaf)
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ConfigError(
-                f"{whose} has {name!r} with NaN or infinity in it: finite numbers are wanted. "
-                "If it was trained here, training diverged: lower the learning rate."
+                f"{whose} has NaN or infinity in {name!r}. If it was trained here, training diverged: "
+                "lower the learning rate."
             )
 
 
@@ -86,7 +85,7 @@ def _is_key(leaf: Any) -> bool:
 
 def _to_numpy(leaf: Any) -> np.ndarray:
     array = jnp.asarray(leaf) if isinstance(leaf, int | float) else leaf
-    # Not np.ascontiguousarray, which gives a scalar an axis.
+    # np.ascontiguousarray would add an axis to a scalar.
     return np.asarray(jax.random.key_data(array) if _is_key(array) else array, order="C")
 
 
@@ -117,8 +116,7 @@ def _header(data: bytes, whose: str) -> dict[str, Any]:
 
 def _damaged(whose: str, how: str) -> ConfigError:
     return ConfigError(
-        f"{whose} is damaged ({how}): a whole safetensors file is wanted. "
-        "Restore it from a copy, or delete the run's folder and run again."
+        f"{whose} is damaged: it {how}. Restore it from a copy, or delete the run's folder and run again."
     )
 
 

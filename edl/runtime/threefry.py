@@ -18,7 +18,10 @@ PARITY = 0x1BD11BDA
 
 
 def threefry(key1: Words, key2: Words, x1: Words, x2: Words) -> tuple[Words, Words]:
-    """Threefry-2x32 with 20 unrolled rounds. It is written in `lax` because tracing `jnp` takes longer than compiling."""
+    """Threefry-2x32 with 20 unrolled rounds.
+
+    It is written in `lax` because tracing `jnp` takes longer than compiling.
+    """
     key1, key2, x1, x2 = jnp.broadcast_arrays(key1, key2, x1, x2)
     constant = functools.cache(functools.partial(lax.full_like, x1))
     keys = (key1, key2, lax.bitwise_xor(lax.bitwise_xor(key1, key2), constant(PARITY)))

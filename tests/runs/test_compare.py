@@ -1,4 +1,4 @@
-"""A table over runs, from folders made up by hand."""
+"""A table over runs, from run folders written by the test."""
 
 import csv
 import io
@@ -22,15 +22,15 @@ def write_run(path, **metrics):
 
 @pytest.fixture
 def runs(tmp_path):
-    good = write_run(tmp_path / "good", goal_success=[0.9, 1.0, 0.95, 1.0], zero_shot_distance=[1.0, 1.2, 1.1, 0.9])
-    bad = write_run(tmp_path / "bad", goal_success=[None] * 4, zero_shot_distance=[3.0, 2.0, 4.0, 3.0])
+    good = write_run(tmp_path / "good", goal_success=[0.9, 1.0, 0.95, 1.0], best_skill_distance=[1.0, 1.2, 1.1, 0.9])
+    bad = write_run(tmp_path / "bad", goal_success=[None] * 4, best_skill_distance=[3.0, 2.0, 4.0, 3.0])
     return [bad, good]
 
 
-def test_entries_by_hand(runs):
+def test_entries_equal_hand_computed_values(runs):
     entries = {(entry.run, entry.metric): entry for entry in compare(runs)}
     assert ("bad", "goal_success") not in entries  # it has no goals
-    good, bad = entries["good", "zero_shot_distance"], entries["bad", "zero_shot_distance"]
+    good, bad = entries["good", "best_skill_distance"], entries["bad", "best_skill_distance"]
     assert (good.mean, bad.mean) == (pytest.approx(1.05), 3.0)
     assert good.iqm == pytest.approx(1.05)
     assert good.ci95[0] < good.mean < good.ci95[1]
@@ -45,17 +45,17 @@ def test_csv_and_markdown(runs):
     rows = list(csv.DictReader(io.StringIO(to_csv(entries))))
     assert [(row["run"], row["metric"], row["seeds"]) for row in rows] == [
         ("good", "goal_success", "4"),
-        ("bad", "zero_shot_distance", "4"),
-        ("good", "zero_shot_distance", "4"),
+        ("bad", "best_skill_distance", "4"),
+        ("good", "best_skill_distance", "4"),
     ]
     assert float(rows[1]["mean"]) == 3.0
     assert (rows[1]["improvement"], rows[2]["improvement"]) == ("", "1.0")
     lines = to_markdown(entries).splitlines()
-    assert lines[0] == "| run | goal_success | zero_shot_distance |"
+    assert lines[0] == "| run | goal_success | best_skill_distance |"
     assert any(line.startswith("| bad | - | 3.000 [") for line in lines)
 
 
-def test_runs_are_named_by_what_tells_them_apart(tmp_path):
+def test_runs_have_the_shortest_names_that_differ(tmp_path):
     assert names_of(["x/a/run", "x/b/run"]) == ["a/run", "b/run"]
     assert names_of(["x/a", "x/b"]) == ["a", "b"]
     with pytest.raises(ConfigError, match="named twice"):
@@ -67,7 +67,7 @@ def test_command(runs, tmp_path, capsys):
     words = ["compare", *map(str, runs), "--csv", str(names["csv"]), "--markdown", str(names["md"])]
     assert main([*words, "--plot", str(names["png"])]) == 0
     said = capsys.readouterr().out
-    assert "zero_shot_distance" in said
+    assert "best_skill_distance" in said
     assert "3.000" in said
     assert names["csv"].read_text() == to_csv(compare(runs))
     assert names["md"].read_text() == to_markdown(compare(runs))
@@ -80,11 +80,11 @@ def test_command(runs, tmp_path, capsys):
     ("words", "message"),
     [
         (["nowhere"], "holds no run"),
-        (["RUN", "--metrics", "goal_succes"], "did you mean 'goal_success'"),
-        (["RUN", "--plot", "table.pdf"], "ends in .png or .svg"),
-        ([], "wants at least one"),
+        (["RUN", "--metrics", "goal_succes"], "Did you mean 'goal_success'"),
+        (["RUN", "--plot", "table.pdf"], "--plot must end in .png or .svg"),
+        ([], "needs at least one run"),
     ],
 )
-def test_refusals(runs, words, message, capsys):
+def test_bad_input_is_rejected(runs, words, message, capsys):
     assert main(["compare", *(str(runs[1]) if word == "RUN" else word for word in words)]) == 2
     assert message in " ".join(capsys.readouterr().err.split())

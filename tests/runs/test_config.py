@@ -1,4 +1,4 @@
-"""A config survives JSON, and what is wrong in one is named."""
+"""A config survives JSON, and messages name the setting that is wrong."""
 
 import dataclasses
 from typing import Literal
@@ -6,11 +6,12 @@ from typing import Literal
 import pytest
 
 from edl import discover as discoverers
-from edl.config import ConfigError, config
-from edl.runs import stages
-from edl.runs.presets import RECIPES
-from edl.runs.config import RunConfig, amended, check_name, check_numbers, differences, to_json
+from edl.config import ConfigError, check_name, check_numbers, config
 from edl.explore.region import Region
+from edl.rl.sac import SACConfig
+from edl.runs.config import RunConfig, differences, to_json, with_changes
+from edl.runs.presets import RECIPES
+from edl.runs.resolve import resolve_config
 
 
 @config
@@ -45,55 +46,55 @@ def test_json_and_back_is_the_identity():
     assert plain["limit"] == "inf"
     assert plain["inner"] == {"rate": 1.0, "hidden": [1, 2, 3]}
     assert "num_skills" not in plain
-    assert amended(Outer(), plain, "outer") == saved
-    assert amended(Outer(), {"share": 1}, "outer").share == 1.0
+    assert with_changes(Outer(), plain, "outer") == saved
+    assert with_changes(Outer(), {"share": 1}, "outer").share == 1.0
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"cuont": 1}, r"'outer\.cuont'.*did you mean 'count'"),
-        ({"count": 1.5}, r"outer\.count=1\.5: int"),
-        ({"count": True}, r"outer\.count=True: int"),
-        ({"count": None}, r"outer\.count=None"),
-        ({"share": "a lot"}, r"outer\.share='a lot': float"),
-        ({"on": 1}, r"outer\.on=1: bool"),
-        ({"mode": "c"}, r"outer\.mode='c': one of 'a', 'b'"),
-        ({"name": 3}, r"outer\.name=3: str"),
-        ({"inner": 3}, r"outer\.inner=3: an object"),
-        ({"inner": {"hidden": [1, "x"]}}, r"outer\.inner\.hidden='x'"),
-        ({"inner": {"hidden": 3}}, r"outer\.inner\.hidden=3"),
+        ({"cuont": 1}, r"unknown setting in outer: 'cuont'\. Did you mean 'count'"),
+        ({"count": 1.5}, r"outer\.count must be int \(got 1\.5\)"),
+        ({"count": True}, r"outer\.count must be int \(got True\)"),
+        ({"count": None}, r"outer\.count must be int \(got None\)"),
+        ({"share": "a lot"}, r"outer\.share must be float \(got 'a lot'\)"),
+        ({"on": 1}, r"outer\.on must be bool \(got 1\)"),
+        ({"mode": "c"}, r"outer\.mode must be one of 'a', 'b' \(got 'c'\)"),
+        ({"name": 3}, r"outer\.name must be str \(got 3\)"),
+        ({"inner": 3}, r"outer\.inner must be an object of settings \(got 3\)"),
+        ({"inner": {"hidden": [1, "x"]}}, r"outer\.inner\.hidden must be int \(got 'x'\)"),
+        ({"inner": {"hidden": 3}}, r"outer\.inner\.hidden must be .* \(got 3\)"),
         ({"num_skills": 3}, "num_skills"),
     ],
 )
 def test_wrong_settings_are_named(changes, message):
     with pytest.raises(ConfigError, match=message):
-        amended(Outer(), changes, "outer")
+        with_changes(Outer(), changes, "outer")
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (Outer(count=0), r"count=0: an integer of at least 1 is wanted.*--outer\.count"),
+        (Outer(count=0), r"outer\.count must be an integer of at least 1 \(got 0\)\. Change --outer\.count"),
         (Outer(count=-1), "at least 1"),
         (Outer(patience=-1), "at least 0"),
-        (Outer(share=-0.1), "not negative"),
-        (Outer(share=float("nan")), "a number is wanted"),
+        (Outer(share=-0.1), r"outer\.share must be at least 0"),
+        (Outer(share=float("nan")), "must be a number"),
         (Outer(share=float("inf")), "finite"),
         (Outer(inner=Inner(hidden=(3, 0))), r"inner\.hidden"),
         (Outer(inner=Inner(rate=-1.0)), r"--outer\.inner\.rate"),
     ],
 )
-def test_numbers_out_of_range_are_refused(wrong, message):
+def test_numbers_out_of_range_are_rejected(wrong, message):
     with pytest.raises(ConfigError, match=message):
         check_numbers(wrong, "outer")
 
 
-def test_numbers_in_range_are_not():
+def test_numbers_in_range_are_accepted():
     check_numbers(Outer(patience=0, shift=-3.0, limit=float("inf"), share=0.0), "outer")
 
 
-def test_differences_are_told_by_path():
+def test_differences_are_listed_by_path():
     one = RunConfig(num_skills=5, region=Region("x>0"), explorer=Outer())
     other = dataclasses.replace(one, num_skills=6, explorer=Outer(inner=Inner(rate=0.25)))
     assert differences(one, one) == []
@@ -103,12 +104,19 @@ def test_differences_are_told_by_path():
 
 def test_the_closest_name_is_suggested():
     check_name("oracle", ["oracle", "frontier"], "explorer")
-    with pytest.raises(ConfigError, match="did you mean 'oracle'"):
-        check_name("orcale", ["oracle", "frontier"], "explorer 'orcale'")
+    with pytest.raises(ConfigError, match="unknown explorer 'orcale'. Did you mean 'oracle'. Available: oracle, frontier"):
+        check_name("orcale", ["oracle", "frontier"], "explorer")
+
+
+def test_configs_of_edl_0_1_can_be_read():
+    saved = {"iterations": 7, "recall": 32, "refresh": False, "keep_actions": 0.5}
+    read = with_changes(SACConfig(), saved, "sac")
+    assert (read.iterations, read.objective_batch_size, read.refresh_rewards) == (7, 32, False)
+    assert read.target_entropy_share == 0.5
 
 
 @pytest.mark.parametrize("preset", RECIPES)
 @pytest.mark.parametrize("discover", discoverers.METHODS)
 def test_every_preset_passes_its_own_checks(preset, discover):
-    settled = stages.settle(RunConfig(preset=preset, explore="oracle", discover=discover))
-    assert settled.learner.ppo.iterations == (2500 if preset == "paper" else 800)
+    resolved = resolve_config(RunConfig(preset=preset, explore="oracle", discover=discover))
+    assert resolved.learner.ppo.iterations == (2500 if preset == "paper" else 800)

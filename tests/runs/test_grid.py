@@ -1,4 +1,4 @@
-"""The file of a sweep: what it asks for, and what is refused."""
+"""The file of a sweep: its points, and the input that is rejected."""
 
 import json
 
@@ -14,7 +14,7 @@ def parse(**asked):
     return grid.parse({"run": RUN, **asked}, "sweep.toml")
 
 
-def test_floats_are_one_group_and_the_rest_is_an_outer_loop():
+def test_points_that_differ_in_floats_only_form_one_group():
     found = parse(grid={"learner.epsilon": [1.0, 2.0, 3.0], "learner.reward": ["progress", "shipped"]})
     assert [axis.traced for axis in found.axes] == [True, False]
     assert [[point.number for point in group] for group in found.groups] == [[0, 2, 4], [1, 3, 5]]
@@ -22,7 +22,7 @@ def test_floats_are_one_group_and_the_rest_is_an_outer_loop():
     assert {point.config.learner.reward for point in found.groups[1]} == {"shipped"}
 
 
-def test_settings_can_go_together():
+def test_several_settings_can_share_an_axis():
     found = parse(grid={"learner.ppo.learning_rate, learner.ppo.last_learning_rate": [1e-3, 1e-4]})
     rates = [(p.config.learner.ppo.learning_rate, p.config.learner.ppo.last_learning_rate) for p in found.points]
     assert rates == [(1e-3, 1e-3), (1e-4, 1e-4)]
@@ -37,32 +37,32 @@ def test_distances_are_minimised():
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"grid": {"learner.epsilom": [1.0]}}, "did you mean 'epsilon'"),
-        ({"grid": {"lerner.epsilon": [1.0]}}, "did you mean 'learner'"),
-        ({"grid": {"learner.epsilon": ["wide"]}}, "float is wanted"),
+        ({"grid": {"learner.epsilom": [1.0]}}, "Did you mean 'epsilon'"),
+        ({"grid": {"lerner.epsilon": [1.0]}}, "Did you mean 'learner'"),
+        ({"grid": {"learner.epsilon": ["wide"]}}, "must be float"),
         ({"grid": {"learner.epsilon": []}}, "at least one value"),
-        ({"grid": {"learner.epsilon": 2.0}}, "a list of at least one"),
+        ({"grid": {"learner.epsilon": 2.0}}, "must be a list of at least one"),
         ({"grid": {"learner.epsilon": [2.0, 2.0]}}, "twice"),
-        ({"grid": {"baseline.ppo.gamma": [0.9]}}, "no baseline"),
+        ({"grid": {"baseline.ppo.gamma": [0.9]}}, "this run has no baseline"),
         ({"grid": {}}, "empty"),
-        ({"grid": {"learner.epsilon": [-1.0]}}, "not negative"),
-        ({"grid": {"learner.epsilon": [1.0]}, "metric": "goal_succes"}, "did you mean 'goal_success'"),
-        ({"grid": {"learner.epsilon": [1.0]}, "gird": {}}, "did you mean 'grid'"),
+        ({"grid": {"learner.epsilon": [-1.0]}}, "must be at least 0"),
+        ({"grid": {"learner.epsilon": [1.0]}, "metric": "goal_succes"}, "Did you mean 'goal_success'"),
+        ({"grid": {"learner.epsilon": [1.0]}, "gird": {}}, "Did you mean 'grid'"),
     ],
 )
-def test_what_is_refused(asked, message):
+def test_bad_input_is_rejected(asked, message):
     with pytest.raises(ConfigError, match=message):
         parse(**asked)
 
 
-def test_json_and_toml_say_the_same(tmp_path):
+def test_json_and_toml_are_equivalent(tmp_path):
     toml, plain = tmp_path / "a.toml", tmp_path / "a.json"
     toml.write_text('[run]\nenv = "square"\nexplore = "oracle"\n[grid]\n"learner.epsilon" = [1.0, 2.0]\n')
     asked = {"run": {"env": "square", "explore": "oracle"}, "grid": {"learner.epsilon": [1.0, 2.0]}}
     plain.write_text(json.dumps(asked))
     assert grid.read(toml) == grid.read(plain)
     toml.write_text("[run")
-    with pytest.raises(ConfigError, match="not TOML"):
+    with pytest.raises(ConfigError, match="not valid TOML"):
         grid.read(toml)
 
 

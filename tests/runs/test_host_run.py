@@ -7,12 +7,13 @@ import pytest
 import edl
 from edl.config import ConfigError
 from edl.discover.kmeans import KMeansConfig
-from edl.envs.host import WorldError
+from edl.envs.host import EnvError
 from edl.explore.drift import DriftConfig
 from edl.interop import gymnasium_envs
+from edl.interop.env_names import make_env
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
-from tests.interop.hosted import Moody
+from tests.interop.hosted import FailingLine
 
 PPO = PPOConfig(iterations=3, rollouts=8, epochs=1, minibatches=2, hidden=(8,), normalise=True)
 SETTINGS = {
@@ -29,36 +30,36 @@ SETTINGS = {
 
 TROUBLES = {
     "raise": r"raised RuntimeError: the motor is on fire \(hosted.py, line \d+\)",
-    "nan": "observed nan in dimension 0",
-    "shape": r"observed something of shape \(3,\) instead of \(2,\)",
-    "die": r"took its worker process down \(exit status 7\)",
+    "nan": "returned nan in dimension 0 of its observation",
+    "shape": r"returned an observation of shape \(3,\) instead of \(2,\)",
+    "die": r"crashed its worker process \(exit status 7\)",
 }
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    out = tmp_path_factory.mktemp("runs") / "moody"
+    out = tmp_path_factory.mktemp("runs") / "failing"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gymnasium_host, "_workers_that_pay", lambda env: 1)
-        edl.run(Moody, out=out, until="discover", **SETTINGS)
+        patch.setattr(gymnasium_envs, "choose_workers", lambda env: 1)
+        edl.run(FailingLine, out=out, until="discover", **SETTINGS)
     return out
 
 
 def test_a_world_that_fails_can_be_mended_and_the_run_goes_on_and_is_loaded_with_its_world(folder, monkeypatch):
-    host = gymnasium_envs.host_env("tests.interop.hosted:Moody", Moody, "0", 8).host
+    host = make_env("tests.interop.hosted:FailingLine", features="0", horizon=8).host
     for trouble, said in TROUBLES.items():
         host.close()  # a worker that lives does not hear of it
-        monkeypatch.setenv("MOODY", trouble)
-        with pytest.raises(WorldError, match=rf"world 'tests.interop.hosted:Moody' {said} at step 3 of an episode"):
-            edl.run(Moody, out=folder, resume=True, **SETTINGS)
-    monkeypatch.delenv("MOODY")
-    run = edl.run(Moody, out=folder, resume=True, **SETTINGS)
+        monkeypatch.setenv("LINE_TROUBLE", trouble)
+        with pytest.raises(EnvError, match=rf"env 'tests.interop.hosted:FailingLine' {said} at step 3 of an episode"):
+            edl.run(FailingLine, out=folder, resume=True, **SETTINGS)
+    monkeypatch.delenv("LINE_TROUBLE")
+    run = edl.run(FailingLine, out=folder, resume=True, **SETTINGS)
     assert host.workers == 1
     assert run.metrics["proof"]["verdict"]
     assert run.metrics["coverage_is_over"].startswith("a grid of dimension 0")
     assert (folder / "report.html").is_file()
 
-    run = edl.load(folder, env=Moody)
+    run = edl.load(folder, env=FailingLine)
     assert (run.config.features, run.config.horizon) == ("0", 8)
     assert run.states.samples.shape == (1, 128, 1)
     ours = run.numpy_policy().mode(np.zeros(2), 1)
@@ -67,7 +68,7 @@ def test_a_world_that_fails_can_be_mended_and_the_run_goes_on_and_is_loaded_with
 
 
 def test_what_is_for_gymnasium_worlds_is_refused_elsewhere():
-    with pytest.raises(ConfigError, match="features and horizon"):
+    with pytest.raises(ConfigError, match="has fixed features"):
         edl.run("square", features="0")
     with pytest.raises(ConfigError, match="restores states"):
-        edl.run(Moody, explore="go_explore")
+        edl.run(FailingLine, explore="go_explore")

@@ -1,4 +1,4 @@
-"""Coverage can be watched while an explorer runs."""
+"""Coverage of an explorer while it runs."""
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,6 @@ def test_coverage_is_found_in_any_state_and_averaged_over_seeds():
     assert jnp.isclose(seen["data_coverage"], (2 / bins + 1 / bins) / 2)
 
 
-def test_nothing_is_said_where_there_is_nothing_to_see():
+def test_states_without_experience_have_no_coverage():
     assert coverage_so_far(None)({"any": jnp.zeros(3)}) == {}
     assert coverage_so_far(LAYOUT)(jax.random.key(0)) == {}

@@ -1,20 +1,23 @@
-"""A sweep: the same numbers alone, in company, in parts, and on any number of devices."""
+"""A sweep: every point equals its run alone, shared stages run once, and a stopped sweep can be resumed."""
 
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
 import edl
+from edl.config import ConfigError
+from edl.learn import learn, placement
 from edl.runs import grid as grids
 from edl.runs import lanes, sweep
 from edl.runs.driver import Work
-from edl.runs.sharing import places_of
-from edl.learn import learn, placement
+from edl.runs.pipeline import identity, plan
+from edl.runs.progress import SilentProgress
 
 RUN = {
     "env": "square",
@@ -32,6 +35,16 @@ ASKED = {"run": RUN, "grid": {"learner.ppo.gamma": [0.9, 0.99], "learner.ppo.lea
 GRID = grids.parse(ASKED, "sweep.json")
 
 
+class CountedStages(SilentProgress):
+    """Counts the stages that start."""
+
+    def __init__(self):
+        self.started = []
+
+    def stage_started(self, stage, iterations):
+        self.started.append(stage)
+
+
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
     out = tmp_path_factory.mktemp("sweep") / "out"
@@ -42,15 +55,19 @@ def policy(out, point):
     return jax.tree.leaves(edl.load(out / "points" / point).policy)
 
 
-def asked_for(point):
+def settings_of(point):
     return {name: getattr(point.config, name) for name in (*RUN, "preset")}
 
 
+def number_of_identities(name, group):
+    return len({identity(stage, point.config) for point in group for stage in plan(point.config) if stage.name == name})
+
+
 @pytest.mark.slow
-def test_a_point_is_the_run_that_it_stands_for(swept, tmp_path):
+def test_a_point_equals_its_run_alone(swept):
     out, _ = swept
     point = GRID.points[3]
-    alone = edl.run(**asked_for(point))
+    alone = edl.run(**settings_of(point))
     for one, other in zip(jax.tree.leaves(alone.policy), policy(out, point.name), strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
     loaded = edl.load(out / "points" / point.name)
@@ -60,17 +77,17 @@ def test_a_point_is_the_run_that_it_stands_for(swept, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_point_has_the_goals_that_its_run_has(tmp_path, monkeypatch):
-    monkeypatch.setattr(placement, "WORTHWHILE", 0.0)  # so that goals move in an open room
+def test_a_point_has_the_placed_goals_of_its_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(placement, "MIN_SAVING", 0.0)  # so that goals move in an open room
     learner = RUN["learner"] | {"distance": "walking", "walking": {"landmarks": 32, "neighbours": 8, "episodes": 50}}
     asked = {"run": RUN | {"num_skills": 4, "learner": learner}, "grid": {"learner.ppo.gamma": [0.9, 0.99]}}
     grid = grids.parse(asked, "sweep.json")
     sweep.sweep(grid, tmp_path / "out")
-    run, loaded = edl.run(**asked_for(grid.points[1])), edl.load(tmp_path / "out" / "points" / "001")
+    run, loaded = edl.run(**settings_of(grid.points[1])), edl.load(tmp_path / "out" / "points" / "001")
     np.testing.assert_allclose(run.skills.goals, loaded.skills.goals)
-    discovered = edl.run(**asked_for(grid.points[1]), until="discover").skills.goals
+    discovered = edl.run(**settings_of(grid.points[1]), until="discover").skills.goals
     assert not np.allclose(discovered, loaded.skills.goals)
-    assert places_of("place", grid.groups[0]) == ([0], [0, 0])
+    assert number_of_identities("place", grid.groups[0]) == 1
 
 
 @pytest.mark.slow
@@ -80,12 +97,12 @@ def test_settings_matter_and_shared_stages_are_shared(swept):
     np.testing.assert_array_equal(first.states.samples, last.states.samples)
     assert not np.allclose(first.policy.codes, 0)
     assert any(not np.array_equal(a, b) for a, b in zip(policy(out, "000"), policy(out, "003"), strict=True))
-    assert places_of("discover", GRID.groups[0]) == ([0], [0, 0, 0, 0])
-    assert places_of("learn", GRID.groups[0]) == ([0, 1, 2, 3], [0, 1, 2, 3])
+    assert number_of_identities("discover", GRID.groups[0]) == 1
+    assert number_of_identities("learn", GRID.groups[0]) == 4
 
 
 @pytest.mark.slow
-def test_the_summary_names_the_best(swept):
+def test_the_summary_names_the_best_point(swept):
     out, summary = swept
     kept = json.loads((out / "summary.json").read_text())
     means = [row["goal_success"] for row in kept["points"]]
@@ -98,34 +115,64 @@ def test_the_summary_names_the_best(swept):
     assert (out / "points" / best.name / "report.html").is_file()
 
 
-def test_memory_bounds_the_width(monkeypatch):
+@pytest.mark.slow
+def test_a_resumed_sweep_computes_only_what_is_missing(swept, tmp_path):
+    finished, _ = swept
+    out = tmp_path / "out"
+    sweep.sweep(GRID, out)
+    before = policy(out, "002")
+    lost = out / "points" / "002"
+    progress = json.loads((lost / "checkpoint" / "progress.json").read_text())
+    (lost / "checkpoint" / "progress.json").write_text(json.dumps({n: progress[n] for n in ("explore", "discover")}))
+    (lost / "policy.safetensors").unlink()
+    untouched = (out / "points" / "001" / "policy.safetensors").stat().st_mtime_ns
+    counted = CountedStages()
+    sweep.sweep(GRID, out, resume=True, progress=counted)
+    assert counted.started == ["learn", "evaluate"]
+    assert (out / "points" / "001" / "policy.safetensors").stat().st_mtime_ns == untouched
+    for one, other in zip(before, policy(out, "002"), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
+    assert json.loads((out / "summary.json").read_text()) == json.loads((finished / "summary.json").read_text())
+
+
+def test_another_grid_is_not_resumed_and_a_sweep_is_not_overwritten(tmp_path):
+    out = tmp_path / "out"
+    sweep.create_sweep(GRID, out)
+    with pytest.raises(ConfigError, match=r"already holds a sweep\. Continue it with --resume"):
+        sweep.create_sweep(GRID, out)
+    assert sweep.open_sweep(GRID, out).path == out
+    other = grids.parse({"run": RUN, "grid": {"learner.ppo.gamma": [0.5]}}, "sweep.json")
+    with pytest.raises(ConfigError, match="holds a sweep of another grid"):
+        sweep.open_sweep(other, out)
+
+
+def test_memory_limits_the_lanes_per_batch(monkeypatch):
     work, keys = Work(learn, (), ()), jax.random.split(jax.random.key(0), 10)
-    monkeypatch.setattr(lanes, "memory", lambda work, keys, width: 100 * width)
+    monkeypatch.setattr(lanes, "needed_memory", lambda work, width, mesh: 100 * width)
     monkeypatch.setattr(lanes, "free_memory", lambda devices: 450)
-    assert lanes.fitting(work, keys, 10) == 4  # three parts: 4, 4 and 2
+    assert lanes.fitting_width(work, keys, 10, None) == 4  # three batches: 4, 4 and 2
     monkeypatch.setattr(lanes, "free_memory", lambda devices: 10_000)
-    assert lanes.fitting(work, keys, 10) == 10
+    assert lanes.fitting_width(work, keys, 10, None) == 10
 
 
-SCRIPT = """
-import sys
-import jax
-from edl.runs import grid, sweep
-assert len(jax.devices()) == 8
-sweep.sweep(grid.read(sys.argv[1]), sys.argv[2])
-"""
+def sweep_on_eight_devices(asked: str, out: str) -> None:
+    """Called in a subprocess."""
+    assert len(jax.devices()) == 8
+    sweep.sweep(grids.read(asked), out)
 
 
 @pytest.mark.slow
-def test_eight_devices_and_parts_give_the_same_numbers(swept, tmp_path):
+def test_eight_devices_and_batches_give_the_same_numbers(swept, tmp_path):
     out, _ = swept
     asked = tmp_path / "grid.json"
     asked.write_text(json.dumps(ASKED))
-    settings = {**os.environ, "JAX_NUM_CPU_DEVICES": "8", "JAX_PLATFORMS": "cpu"}
-    subprocess.run([sys.executable, "-c", SCRIPT, str(asked), str(tmp_path / "many")], env=settings, check=True)
-    sweep.sweep(GRID, tmp_path / "parts", most=3)
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "8", "JAX_PLATFORMS": "cpu"}
+    code = "import sys; from tests.runs.test_sweep import sweep_on_eight_devices; sweep_on_eight_devices(*sys.argv[1:])"
+    command = [sys.executable, "-c", code, str(asked), str(tmp_path / "many")]
+    subprocess.run(command, env=environment, cwd=Path(__file__).parents[2], check=True)
+    sweep.sweep(GRID, tmp_path / "batches", max_lanes=3)
     for point in GRID.points:
-        for other in ("many", "parts"):
+        for other in ("many", "batches"):
             pairs = zip(policy(out, point.name), policy(tmp_path / other, point.name), strict=True)
             for one, two in pairs:
                 np.testing.assert_allclose(one, two, rtol=2e-4, atol=2e-5)

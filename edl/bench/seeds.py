@@ -1,0 +1,71 @@
+"""Ten seeds in one program, on one core and on all cores, next to rejax's vmap over seeds.
+
+Each contestant lives in a process of its own, because the cores and devices of a process are fixed when it starts.
+"""
+
+import importlib.util
+import multiprocessing
+import os
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from edl.bench.timing import Contestant, Timed, clock
+from edl.runtime import devices
+
+SEEDS = 10
+
+
+def makers(iterations: int, notes: list[str]) -> list[Callable[[], list[Contestant]]]:
+    """Functions that create the contestants."""
+    cores = devices.available_cores()
+    entries = [("ours", _ours, cores[:1]), ("ours", _ours, cores)]
+    if importlib.util.find_spec("rejax") is None:
+        notes.append("rejax, ten seeds: not installed. `pip install edl[bench]` installs it.")
+    else:
+        entries += [("rejax", _rejax, cores[:1]), ("rejax", _rejax, cores)]
+    return [lambda entry=entry: [_contestant(*entry, iterations)] for entry in entries]
+
+
+def _contestant(name: str, make: Callable[[int], tuple], cores: list[int], iterations: int) -> Contestant:
+    processes = multiprocessing.get_context("spawn")
+    ours, theirs = processes.Pipe()
+    process = processes.Process(target=_serve, args=(theirs, make, cores, iterations), daemon=True)
+    process.start()
+    theirs.close()
+    amount = ours.recv()
+
+    def go() -> Timed:
+        ours.send(None)
+        return Timed(*ours.recv())
+
+    label = f"{len(cores)} core{'s' if len(cores) > 1 else ''}"
+    return Contestant(f"{name}, {SEEDS} seeds, {label}", "env steps/s", amount, go)
+
+
+def _serve(pipe: Connection, make: Callable[[int], tuple[float, Callable]], cores: list[int], iterations: int) -> None:
+    """The life of a contestant's process: compile, then call the work whenever the parent asks."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cores)
+    devices.enable()
+    amount, go = make(iterations)
+    pipe.send(amount)
+    while True:
+        try:
+            pipe.recv()
+        except EOFError:
+            return
+        pipe.send(tuple(clock(go)))
+
+
+def _ours(iterations: int) -> tuple[float, Callable[[], Any]]:
+    from edl.bench.ours import training
+
+    contestant = training(SEEDS, iterations)
+    return contestant.amount, contestant.go
+
+
+def _rejax(iterations: int) -> tuple[float, Callable[[], Any]]:
+    from edl.interop import peers
+
+    return SEEDS * iterations * peers.BATCH, peers.rejax(iterations, SEEDS)
