@@ -1,4 +1,4 @@
-"""``edl compare RUN...``: a table over runs on the terminal, and as CSV, Markdown and a picture."""
+"""``edl compare RUN...``: a table over runs on the terminal, and as CSV, Markdown and a figure."""
 
 import dataclasses
 from pathlib import Path
@@ -7,69 +7,74 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-from edl.config import ConfigError, check
-from edl.runs.compare import METRICS, Entry, compare, to_csv, to_markdown
+from edl.cli.console import new_console, print_labelled
+from edl.config import check
+from edl.evaluate.metrics import METRICS
+from edl.runs.compare import Entry, compare, to_csv, to_markdown
 
-ABOUT = "Runs beside each other: mean and 95 % interval of every metric, and how surely each run beats the first."
+ABOUT = "Compare runs: mean and 95 % interval of each metric, and the probability that a run beats the first one."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What to compare."""
+    """Options of ``edl compare``."""
 
-    runs: tyro.conf.Positional[tuple[str, ...]]
-    """Folders of runs. The others are compared to the first."""
+    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN")]
+    """Folders of runs. The others are compared with the first."""
     metrics: tuple[str, ...] = ()
-    """Metrics of metrics.json; the usual ones if none is named."""
+    """Metrics of metrics.json. The usual ones by default."""
     csv: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Write the table as CSV."""
+    """Write the table as CSV to this file."""
     markdown: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Write the table as Markdown."""
+    """Write the table as Markdown to this file."""
     plot: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Draw it, with intervals, as .png or .svg."""
+    """Draw the table, with intervals, to this file (.png or .svg)."""
 
 
 def main(words: list[str]) -> int:
-    """Run the command."""
-    from edl.cli.commands import console
-
     options = tyro.cli(Options, args=words, prog="edl compare", description=ABOUT)
-    check(len(options.runs) > 0, "no runs", "`edl compare RUN...` wants at least one", "Name their folders.")
-    if options.plot is not None and options.plot.suffix not in (".png", ".svg"):
-        raise ConfigError(f"--plot {options.plot}: a name that ends in .png or .svg is wanted. Rename it.")
+    check(len(options.runs) > 0, "edl compare needs at least one run: pass the folders of runs.")
+    if options.plot is not None:
+        check(options.plot.suffix in (".png", ".svg"), f"--plot must end in .png or .svg (got {options.plot}).")
     entries = compare(options.runs, options.metrics)
-    check(len(entries) > 0, "runs without numbers", "finished runs are wanted", "Run `edl evaluate` on each.")
-    console().print(table(entries))
+    check(len(entries) > 0, "these runs have no metrics to compare. Run `edl evaluate` on each.")
+    console = new_console()
+    console.print(comparison_table(entries))
     for path, content in contents(options, entries).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-        console().print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
+        print_labelled(console, "wrote", str(path))
     return 0
 
 
-def table(entries: list[Entry]) -> Table:
-    """A row per metric and run, best mean in bold."""
-    shown = Table(pad_edge=False, box=None)
-    for name in ("metric", "run", "mean", "95% interval", "IQM", "seeds", "beats the first"):
-        shown.add_column(name, justify="left" if name in ("metric", "run") else "right", overflow="fold")
-    for metric in dict.fromkeys(entry.metric for entry in entries):
-        rows = [entry for entry in entries if entry.metric == metric]
-        pick = min if METRICS.get(metric) == "lower" else max
-        best = pick(entry.mean for entry in rows)
-        for i, entry in enumerate(rows):
-            low, high = entry.ci95
-            chance = "" if entry.improvement is None else f"{entry.improvement:.2f}"
-            if entry.improvement_ci95 is not None and len(entry.values) > 1:
-                chance += f" [{entry.improvement_ci95[0]:.2f}, {entry.improvement_ci95[1]:.2f}]"
-            interval = f"{low:.3f} to {high:.3f}" if len(entry.values) > 1 else ""
-            facts = (f"{entry.mean:.3f}", interval, f"{entry.iqm:.3f}", str(len(entry.values)), chance)
-            style = "bold" if entry.mean == best and len(rows) > 1 and metric in METRICS else None
-            shown.add_row(metric if i == 0 else "", entry.run, *facts, style=style, end_section=i == len(rows) - 1)
-    return shown
+def comparison_table(entries: list[Entry]) -> Table:
+    """A line per metric and, below it, a row per run, with the best mean in bold."""
+    table = Table(pad_edge=False, box=None)
+    table.add_column("metric, run", overflow="fold")
+    for name in ("mean", "95% interval", "IQM", "seeds", "beats the first"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in dict.fromkeys(entry.metric for entry in entries):
+        rows, metric = [entry for entry in entries if entry.metric == name], METRICS.get(name)
+        best = None if metric is None else max(metric.sign * entry.mean for entry in rows)
+        table.add_row(name)
+        for entry in rows:
+            is_best = metric is not None and len(rows) > 1 and metric.sign * entry.mean == best
+            table.add_row(f"  {entry.run}", *_numbers(entry), style="bold" if is_best else None)
+    return table
+
+
+def _numbers(entry: Entry) -> tuple[str, ...]:
+    low, high = entry.ci95
+    many = len(entry.values) > 1
+    probability = "" if entry.improvement is None else f"{entry.improvement:.2f}"
+    if entry.improvement_ci95 is not None and many:
+        probability += f" [{entry.improvement_ci95[0]:.2f}, {entry.improvement_ci95[1]:.2f}]"
+    interval = f"{low:.3f} to {high:.3f}" if many else ""
+    return f"{entry.mean:.3f}", interval, f"{entry.iqm:.3f}", str(len(entry.values)), probability
 
 
 def contents(options: Options, entries: list[Entry]) -> dict[Path, bytes]:
-    """The files that are asked for."""
+    """The files to write, and their contents."""
     files: dict[Path, bytes] = {}
     if options.csv is not None:
         files[options.csv] = to_csv(entries).encode()
@@ -82,6 +87,6 @@ def contents(options: Options, entries: list[Entry]) -> dict[Path, bytes]:
         scores: dict[str, dict[str, list[float]]] = {}
         for entry in entries:
             scores.setdefault(entry.metric, {})[entry.run] = entry.values
-        figure = intervals_figure(scores, METRICS)
+        figure = intervals_figure(scores)
         files[options.plot] = to_svg(figure) if options.plot.suffix == ".svg" else to_png(figure)
     return files

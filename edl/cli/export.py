@@ -1,47 +1,46 @@
-"""``edl export RUN``: the policy of a run as one Python file that needs NumPy alone, or as ONNX."""
+"""``edl export RUN``: the policy of a run as one Python file that needs only NumPy, or as ONNX."""
 
 import dataclasses
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
-from rich.console import Console
 
-from edl.config import ConfigError
+from edl.cli.console import new_console, print_labelled
+from edl.cli.options import EnvAgain, RunFolder
+from edl.config import ConfigError, check
 from edl.runs import store
 from edl.runs.result import Run, load
 
-ABOUT = "The policy pi(a|s,z) of a run as a file that needs neither edl nor JAX."
+ABOUT = "Write the policy pi(a|s,z) of a run to a file that needs neither edl nor JAX."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """Where to, and what."""
+    """Options of ``edl export``."""
 
-    out: Annotated[str | None, tyro.conf.arg(help="The file; RUN/policy.py or RUN/policy.onnx by default.")] = None
-    format: Annotated[Literal["numpy", "onnx"], tyro.conf.arg(help="A Python file with NumPy, or an ONNX graph.")] = (
-        "numpy"
-    )
-    index: Annotated[int, tyro.conf.arg(help="Which of the run's seeds, counted from 0.")] = 0
+    run: RunFolder
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """File to write. RUN/policy.py or RUN/policy.onnx by default."""
+    format: Literal["numpy", "onnx"] = "numpy"
+    """A Python file that needs only NumPy, or an ONNX graph."""
+    index: int = 0
+    """Index of the run's seed, starting at 0."""
+    env: EnvAgain = None
 
 
-def export(words: list[str]) -> int:
-    """``edl export``."""
-    path = words[0] if words and not words[0].startswith("-") else None
-    rest = words if path is None else words[1:]
-    options = tyro.cli(Options, args=rest, prog="edl export RUN", description=ABOUT)
-    if path is None:
-        raise ConfigError("RUN is missing: `edl export RUN ...` is wanted. Put it first.")
-    run = load(path)
+def main(words: list[str]) -> int:
+    options = tyro.cli(Options, args=words, prog="edl export", description=ABOUT)
+    run = load(options.run, env=options.env)
     if run.policy is None:
-        raise ConfigError(f"{path!r} has no policy: skills are wanted. Run `edl learn {path}` first.")
-    suffix, data = (".onnx", _onnx(run, options.index)) if options.format == "onnx" else (".py", _numpy(run, options))
-    place = Path(path) / f"policy{suffix}" if options.out is None else Path(options.out)
-    folder = store.Folder(place.parent)
-    if not place.parent.is_dir():
-        raise ConfigError(f"{str(place.parent)!r} is no folder: one that exists is wanted. Choose another --out.")
-    folder.write(place.name, data)
-    Console().print(f"wrote {place}", markup=False, highlight=False, soft_wrap=True)
+        raise ConfigError(f"{options.run!r} has no policy. Run `edl learn {options.run}` first.")
+    suffix, data = (".onnx", _onnx(run, options)) if options.format == "onnx" else (".py", _numpy(run, options))
+    place = Path(options.run) / f"policy{suffix}" if options.out is None else options.out
+    check(
+        place.parent.is_dir(), f"the folder {str(place.parent)!r} does not exist. Create it, or choose another --out."
+    )
+    store.Folder(place.parent).write(place.name, data)
+    print_labelled(new_console(), "wrote", str(place))
     return 0
 
 
@@ -54,7 +53,7 @@ def _numpy(run: Run, options: Options) -> bytes:
     return exported(policy, about).encode()
 
 
-def _onnx(run: Run, index: int) -> bytes:
+def _onnx(run: Run, options: Options) -> bytes:
     from edl.interop.onnx_policy import to_onnx
 
-    return to_onnx(run.numpy_policy(index))
+    return to_onnx(run.numpy_policy(options.index))

@@ -1,53 +1,70 @@
-"""From words to a `RunConfig`.
+"""Flags of the command line as a `RunConfig`.
 
-Which options there are depends on the methods that a run names, so words are read twice: first for the names alone,
-then, by tyro, with the options of just those methods. A preset gives defaults, a saved config changes some, and flags
-come last.
+The methods of a run decide which flags exist, so the words are read twice: first for the names of the methods, then by
+tyro with the settings of these methods as flags. A preset gives the defaults, a saved config changes some of them, and
+flags override both.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import tyro
 
+from edl.interop.env_names import allow_import
 from edl.runs import store
-from edl.runs.presets import RECIPES, complete
-from edl.runs.result import from_json
-from edl.runs.config import DERIVED, RunConfig
+from edl.runs.config import DERIVED, NESTED, RunConfig
+from edl.runs.presets import RECIPES, complete, from_json
 
 NAMES = ("env", "preset", "explore", "discover")
-"""Settings that decide which options there are."""
-HELP = {
-    "env": "A world of `edl list`, the path of a maze text file, a Gymnasium id, or module:name of what makes one.",
-    "features": "In a Gymnasium world: the dimensions of its observations that skills are about, e.g. '0,1'.",
-    "horizon": "In a Gymnasium world: the steps of an episode (0: the world's own, up to 200).",
-    "explore": "An explorer of `edl list`, or dataset:PATH (.npz, .npy, .csv, .parquet, or a Minari id).",
-    "discover": "A discoverer of `edl list`.",
-    "preset": f"Where defaults come from: {' or '.join(RECIPES)}.",
-    "num_skills": "How many skills to discover.",
-    "num_seeds": "How many seeds to run, all in one program.",
-    "seed": "The first seed.",
-    "region": "Restrict p(s) to a region, e.g. 'x > 0 and abs(y) < 2'.",
-    "out": "The folder for the run.",
-    "config": "A saved config.json to start from; flags override it.",
-    "resume": "Continue the run in --out.",
+"""The settings that decide which flags exist."""
+
+
+class Flag(NamedTuple):
+    """The help, the placeholder and the type of a flag. Without a type it is a text, which may be left out."""
+
+    help: str
+    metavar: str | None = None
+    type: Any = None
+
+
+ENV_AGAIN = "The env of the run. Only needed if it is imported as module:name, because importing it runs code."
+
+FLAGS = {
+    "env": Flag(
+        "Name of an env (see `edl list`), path of a maze text file, Gymnasium id, or module:name of a factory.", "ENV"
+    ),
+    "features": Flag(
+        "Dimensions of the observation that the skills are about, e.g. '0,1'. Only for envs that offer a choice, such "
+        "as Gymnasium envs.",
+        "DIMS",
+    ),
+    "horizon": Flag("Steps per episode; 0 uses the env's own horizon.", type=int),
+    "explore": Flag(
+        "Name of an explorer (see `edl list`), or dataset:PATH (.npz, .npy, .csv, .parquet, or a Minari id).", "NAME"
+    ),
+    "discover": Flag("Name of a discoverer (see `edl list`).", "NAME"),
+    "preset": Flag(f"Source of the default settings: {' or '.join(RECIPES)}."),
+    "num_skills": Flag("Number of skills.", type=int),
+    "num_seeds": Flag("Number of seeds. All seeds run in one program.", type=int),
+    "seed": Flag("First seed.", type=int),
+    "region": Flag("Restrict p(s) to a region, e.g. 'x > 0 and abs(y) < 2'.", "EXPRESSION"),
+    "out": Flag("Folder of the run.", "DIR"),
+    "config": Flag("Saved config.json to start from; flags override it.", "FILE"),
+    "resume": Flag("Continue the run in --out.", type=bool),
 }
-TYPES: dict[str, Any] = {"horizon": int, "num_skills": int, "num_seeds": int, "seed": int, "resume": bool}
-METAVARS = {
-    "out": "DIR",
-    "config": "FILE",
-    "region": "EXPRESSION",
-    "env": "WORLD",
-    "features": "DIMS",
-    "explore": "NAME",
-    "discover": "NAME",
-}
+
+RunFolder = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN", help="Folder of a run.")]
+EnvAgain = Annotated[str | None, tyro.conf.arg(metavar="ENV", help=ENV_AGAIN)]
+
+
+def wants_help(words: Sequence[str]) -> bool:
+    return "-h" in words or "--help" in words
 
 
 def given(words: Sequence[str], name: str) -> str | None:
-    """The value that the words give to ``--name``, if any: the last one counts."""
+    """The last value that the words give to ``--name``, if any."""
     flag, value = f"--{name.replace('_', '-')}", None
     for word, following in zip(words, (*words[1:], None), strict=False):
         head, equals, tail = word.partition("=")
@@ -56,16 +73,13 @@ def given(words: Sequence[str], name: str) -> str | None:
     return value
 
 
-def has_flag(words: Sequence[str], name: str) -> bool:
-    """Whether a switch is on."""
-    return f"--{name}" in words
-
-
 def starting_point(words: Sequence[str], method: str = "edl") -> RunConfig:
-    """The config that flags are applied to: saved in the folder to resume, or in --config, or the preset's."""
+    """The config that flags are applied to: saved in the folder to resume, saved in --config, or the preset's."""
     named: dict[str, Any] = {name: value for name in NAMES if (value := given(words, name)) is not None}
+    if "env" in named:
+        allow_import(named["env"])
     out, file = given(words, "out"), given(words, "config")
-    if has_flag(words, "resume") and out is not None and (Path(out) / store.CONFIG).is_file():
+    if "--resume" in words and out is not None and (Path(out) / store.CONFIG).is_file():
         folder = store.open_run(out)
         return from_json(folder.read_json(store.CONFIG), str(folder.place(store.CONFIG)), method=method, **named)
     if file is not None:
@@ -74,33 +88,37 @@ def starting_point(words: Sequence[str], method: str = "edl") -> RunConfig:
 
 
 def read(
-    words: Sequence[str], base: RunConfig, prog: str, about: str, fields: Sequence[str], nested: Sequence[str]
+    words: Sequence[str],
+    base: RunConfig,
+    prog: str,
+    about: str,
+    flags: Mapping[str, Flag],
+    nested: Sequence[str],
 ) -> Any:
-    """Read all words with tyro: ``fields`` of the run, and the options of the ``nested`` configs it has."""
-    options = [(name, *_plain_field(name, base)) for name in fields]
-    options += [(name, *_nested_field(getattr(base, name))) for name in nested if getattr(base, name) is not None]
-    form = dataclasses.make_dataclass("Options", options, kw_only=True, frozen=True)
+    """Parse all words with tyro: ``flags`` of the run, and the settings of those ``nested`` configs that it has."""
+    fields = [(name, *_plain_field(name, flag, base)) for name, flag in flags.items()]
+    fields += [(name, *_nested_field(getattr(base, name))) for name in nested if getattr(base, name) is not None]
+    form = dataclasses.make_dataclass("Options", fields, kw_only=True, frozen=True)
     config = (tyro.conf.SuppressFixed,)
     return tyro.cli(form, args=list(words), prog=prog, description=about, config=config)
 
 
 def merged(base: RunConfig, options: Any) -> RunConfig:
-    """The config that the options ask for."""
+    """``base`` with the settings of the parsed options."""
     changes = {}
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
-        if field.name in ("explorer", "scout", "discoverer", "learner", "baseline"):
-            changes[field.name] = _filled(getattr(base, field.name), value)
+        if field.name in NESTED:
+            changes[field.name] = _with_settings(getattr(base, field.name), value)
         elif field.name in RunConfig.__dataclass_fields__:
             changes[field.name] = value
     return dataclasses.replace(base, **changes)
 
 
-def _plain_field(name: str, base: RunConfig) -> tuple[Any, Any]:
-    default = getattr(base, name, False if TYPES.get(name) is bool else None)
-    kind = TYPES.get(name, str if default is not None else str | None)
-    argument = tyro.conf.arg(help=HELP[name], metavar=METAVARS.get(name))
-    return Annotated[kind, argument], dataclasses.field(default=default)
+def _plain_field(name: str, flag: Flag, base: RunConfig) -> tuple[Any, Any]:
+    default = getattr(base, name, False if flag.type is bool else None)
+    kind = flag.type or (str if default is not None else str | None)
+    return Annotated[kind, tyro.conf.arg(help=flag.help, metavar=flag.metavar)], dataclasses.field(default=default)
 
 
 def _nested_field(config: Any) -> tuple[Any, Any]:
@@ -110,7 +128,7 @@ def _nested_field(config: Any) -> tuple[Any, Any]:
 
 
 def _without_derived(config: type) -> type:
-    """The same config, with the fields that the run sets by itself hidden from the command line."""
+    """The same config, with the settings that the run derives hidden from the command line."""
     hidden = [
         (field.name, Annotated[Any, tyro.conf.Suppress], dataclasses.field(default=field.default))
         for field in dataclasses.fields(config)
@@ -119,6 +137,6 @@ def _without_derived(config: type) -> type:
     return dataclasses.make_dataclass(config.__name__, hidden, bases=(config,), kw_only=True, frozen=True)
 
 
-def _filled(config: Any, form: Any) -> Any:
+def _with_settings(config: Any, form: Any) -> Any:
     names = [field.name for field in dataclasses.fields(config) if field.name not in DERIVED]
     return dataclasses.replace(config, **{name: getattr(form, name) for name in names})

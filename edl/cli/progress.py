@@ -1,25 +1,32 @@
-"""How a run goes, while it goes: a bar per stage on a terminal, a line per tenth elsewhere."""
+"""Progress of a run: a bar per stage on a terminal, a line per tenth of a stage elsewhere."""
 
 import time
 from collections.abc import Mapping
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TaskID, TextColumn
+from rich.progress import Progress as RichProgress
 from rich.text import Text
 
-from edl.runs.session import Progressed
+from edl.evaluate.metrics import METRICS
+from edl.runs.progress import StageProgress
 
-HEADLINES = ("goal_success", "data_coverage", "coverage", "perplexity", "usage", "loss", "return")
-"""The metric shown while a stage runs: the first of these that it reports."""
+TRAINING_METRICS = ("coverage", "perplexity", "usage", "loss", "return")
+"""Shown while a stage runs if it reports no metric of the table."""
+COMPILING = "compiling"
 
 
 def headline(metrics: Mapping[str, float]) -> str:
-    """The one metric worth watching."""
-    name = next((name for name in HEADLINES if name in metrics), next(iter(metrics), None))
-    return "" if name is None or name == "done" else f"{name} {metrics[name]:.3g}"
+    """The metric that is shown while a stage runs."""
+    names = (*METRICS, *TRAINING_METRICS, *metrics)
+    name = next((name for name in names if name in metrics), None)
+    if name is None or name == "done":
+        return ""
+    value = METRICS[name].format(metrics[name]) if name in METRICS else f"{metrics[name]:.3g}"
+    return f"{name} {value}"
 
 
-def magnitude(number: float) -> str:
+def format_magnitude(number: float) -> str:
     """12345 -> 12.3k."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:
@@ -27,101 +34,101 @@ def magnitude(number: float) -> str:
     return f"{number:.3g}"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """0:07, 3:20, 1:02:03."""
     whole = round(seconds)
     minutes = f"{whole // 60 % 60:02d}" if whole >= 3600 else f"{whole // 60}"
     return f"{whole // 3600}:{minutes}:{whole % 60:02d}" if whole >= 3600 else f"{minutes}:{whole % 60:02d}"
 
 
-def speed(pace: float, env_steps: int) -> str:
-    """Environment steps a second, or iterations where no step is taken."""
-    return f"{magnitude(pace * env_steps)} steps/s" if env_steps else f"{magnitude(pace)} it/s"
+def format_rate(rate: float, env_steps: int) -> str:
+    """Environment steps per second, or iterations per second for a stage without an env."""
+    return f"{format_magnitude(rate * env_steps)} steps/s" if env_steps else f"{format_magnitude(rate)} it/s"
 
 
-class Remaining(ProgressColumn):
-    """Time left while a stage runs, and the time it took afterwards."""
+class TimeColumn(ProgressColumn):
+    """The time left while a stage runs, and the time it took afterwards."""
 
     def render(self, task: Task) -> Text:
-        """The text of the column."""
         if task.finished:
-            return Text(f"took {duration(task.finished_time or 0.0)}", style="dim")
-        return Text("" if task.time_remaining is None else f"{duration(task.time_remaining)} left", style="cyan")
+            return Text(f"took {format_duration(task.finished_time or 0.0)}", style="dim")
+        left = task.time_remaining
+        return Text("" if left is None else f"{format_duration(left)} left", style="cyan")
 
 
-class Bars:
-    """A rich progress bar per stage."""
+class ProgressBars:
+    """A progress bar per stage. Its columns show text as it is: rich would read markup in names by default."""
 
     def __init__(self, console: Console):
-        self.progress = Progress(
-            SpinnerColumn(finished_text="[green]✓"),
-            TextColumn("{task.description:<9}"),
+        self.bars = RichProgress(
+            SpinnerColumn(finished_text=Text("✓", style="green")),
+            TextColumn("{task.description:<9}", markup=False),
             BarColumn(bar_width=28),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TextColumn("{task.fields[rate]:>13}"),
-            TextColumn("[bold]{task.fields[shown]:<22}"),
-            Remaining(),
+            TextColumn("{task.percentage:>3.0f}%", markup=False),
+            TextColumn("{task.fields[rate]:>13}", markup=False),
+            TextColumn("{task.fields[headline]:<22}", style="bold", markup=False),
+            TimeColumn(),
             console=console,
             speed_estimate_period=20.0,
         )
-        self.tasks: dict = {}
+        self.tasks: dict[str, TaskID] = {}
+        self.last: dict[str, StageProgress] = {}
 
-    def __enter__(self) -> "Bars":
-        self.progress.start()
+    def __enter__(self) -> "ProgressBars":
+        self.bars.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.progress.stop()
+        self.bars.stop()
 
-    def begin(self, stage: str, iterations: int) -> None:
+    def stage_started(self, stage: str, iterations: int) -> None:
         """Add a bar, which moves back and forth until the program is compiled."""
-        shown = "compiling" if iterations else ""
-        self.tasks[stage] = self.progress.add_task(stage, total=None, rate="", shown=shown)
+        self.tasks[stage] = self.bars.add_task(stage, total=None, rate="", headline=COMPILING if iterations else "")
 
-    def tick(self, stage: str, tick: Progressed) -> None:
-        """Move the bar."""
-        rate, shown = speed(tick.pace, tick.env_steps), headline(tick.metrics)
-        self.progress.update(self.tasks[stage], total=tick.iterations, completed=tick.iteration, rate=rate, shown=shown)
+    def stage_advanced(self, stage: str, progress: StageProgress) -> None:
+        self.last[stage] = progress
+        self.bars.update(
+            self.tasks[stage],
+            total=progress.iterations,
+            completed=progress.iteration,
+            rate=format_rate(progress.rate, progress.env_steps),
+            headline=headline(progress.metrics),
+        )
 
-    def end(self, stage: str) -> None:
-        """Fill the bar."""
-        task = next(each for each in self.progress.tasks if each.id == self.tasks[stage])
-        shown = "" if task.fields["shown"] == "compiling" else task.fields["shown"]
-        self.progress.update(task.id, total=task.completed or 1, completed=task.completed or 1, shown=shown)
+    def stage_finished(self, stage: str) -> None:
+        """Fill the bar. A stage may end before its last iteration."""
+        last = self.last.get(stage)
+        done, shown = (1, "") if last is None else (last.iteration, headline(last.metrics))
+        self.bars.update(self.tasks[stage], total=done, completed=done, headline=shown)
 
 
-class Lines:
+class ProgressLines:
     """A line per tenth of a stage, for logs."""
 
     def __init__(self, console: Console):
         self.console, self.tenth, self.began = console, 0, 0.0
 
-    def __enter__(self) -> "Lines":
+    def __enter__(self) -> "ProgressLines":
         return self
 
-    def __exit__(self, *error: object) -> None:
-        pass
+    def __exit__(self, *error: object) -> None: ...
 
-    def begin(self, stage: str, iterations: int) -> None:
-        """Forget the last stage."""
+    def stage_started(self, stage: str, iterations: int) -> None:
         self.tenth, self.began = 0, time.perf_counter()
 
-    def tick(self, stage: str, tick: Progressed) -> None:
-        """Print a line if another tenth is done."""
-        tenth = 10 * tick.iteration // tick.iterations
-        if tenth > self.tenth and tick.iterations > 1:
-            left = duration((tick.iterations - tick.iteration) / tick.pace)
-            facts = [f"{stage:<9} {10 * tenth:>3}%", speed(tick.pace, tick.env_steps), headline(tick.metrics)]
-            facts += [f"{left} left"] if tenth < 10 else []
-            self.console.print("  ".join(fact for fact in facts if fact), markup=False, highlight=False)
+    def stage_advanced(self, stage: str, progress: StageProgress) -> None:
+        tenth = 10 * progress.iteration // progress.iterations
+        if tenth > self.tenth and progress.iterations > 1:
+            left = format_duration((progress.iterations - progress.iteration) / progress.rate)
+            facts = [f"{stage:<9} {10 * tenth:>3}%", format_rate(progress.rate, progress.env_steps)]
+            facts += [headline(progress.metrics), f"{left} left" if tenth < 10 else ""]
+            self.console.print("  ".join(fact for fact in facts if fact))
         self.tenth = max(tenth, self.tenth)
 
-    def end(self, stage: str) -> None:
-        """Print how long it took."""
-        spent = duration(time.perf_counter() - self.began)
-        self.console.print(f"{stage:<9} done in {spent}", markup=False, highlight=False)
+    def stage_finished(self, stage: str) -> None:
+        self.console.print(f"{stage:<9} done in {format_duration(time.perf_counter() - self.began)}")
 
 
-def reporter(console: Console) -> Bars | Lines:
-    """Bars for a person, lines for a file."""
-    return Bars(console) if console.is_terminal else Lines(console)
+def progress_display(console: Console) -> ProgressBars | ProgressLines:
+    """Bars on a terminal, lines in a file or a pipe."""
+    return ProgressBars(console) if console.is_terminal else ProgressLines(console)

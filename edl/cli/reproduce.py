@@ -4,96 +4,92 @@ import contextlib
 import dataclasses
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from edl.runtime import compile_cache
-from edl.cli import progress
-from edl.config import ConfigError
+from edl.cli.console import new_console, print_labelled, print_line
+from edl.cli.progress import format_duration, progress_display
+from edl.config import check
 from edl.paper import FIGURES
-from edl.paper.recipes import Grid
+from edl.paper.recipes import ReproductionConfig
 from edl.paper.reproduce import INDEX, expand, reproduce
-from edl.paper.workers import share_device, suitable
-from edl.runs.session import Report
+from edl.paper.workers import default_jobs, disable_preallocation
+from edl.runs.progress import Progress
 
-ABOUT = "The figures of the paper, from scratch.\n\n" + "\n\n".join(
+ABOUT = "Reproduce the figures of the paper from scratch.\n\n" + "\n\n".join(
     f"{name}: {figure.title}." for name, figure in FIGURES.items()
 )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What to reproduce."""
+    """Options of ``edl reproduce``."""
 
-    names: tyro.conf.Positional[tuple[str, ...]] = ("all",)
-    """Figures, or ``all``."""
+    names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="NAME")] = ("all",)
+    """Names of figures, or ``all``."""
     num_seeds: int = 10
-    """How many seeds of every run."""
+    """Number of seeds per run."""
     seed: int = 0
-    """The first seed."""
+    """First seed."""
     preset: Literal["fast", "paper"] = "fast"
-    """Our settings, or the paper's recipe to the letter."""
+    """Our settings, or the paper's recipe."""
     out: Annotated[str, tyro.conf.arg(metavar="DIR")] = "docs/results"
-    """The folder for pictures, numbers and the index page; runs go to runs/ in it. What is there is not made again."""
+    """Folder for figures, numbers and the index page; its runs are in DIR/runs. Finished figures and runs are kept."""
     jobs: int = 0
-    """Runs made at a time, each in a process of its own; 0 for as many as the cores allow."""
+    """Number of runs at a time, each in its own process; 0 uses what suits this machine."""
     redraw: bool = False
-    """Measure and draw finished figures again, from the runs that are there."""
+    """Measure and draw finished figures again, from finished runs."""
 
 
-class Screen:
-    """Tells a reproduction's progress on a console: a line per figure and run, and bars for the stages of a run."""
+class ReproductionDisplay:
+    """Prints the progress of a reproduction: a line per figure and run, and bars for the stages of a run."""
 
     def __init__(self, console: Console):
         self.console, self.began = console, time.perf_counter()
 
-    def say(self, text: str) -> None:
-        """Print a line, with the time since the beginning."""
-        clock = progress.duration(time.perf_counter() - self.began)
-        self.console.print(f"{clock:>8}  {text}", markup=False, highlight=False, soft_wrap=True)
+    def message(self, text: str) -> None:
+        """Print a line, with the time since the start."""
+        print_line(self.console, f"{format_duration(time.perf_counter() - self.began):>8}  {text}")
 
     @contextlib.contextmanager
-    def working(self, title: str) -> Iterator[Report]:
-        """Bars while a run goes on."""
-        self.say(title)
-        with progress.reporter(self.console) as report:
-            yield report
+    def run_progress(self, title: str) -> Iterator[Progress]:
+        """Show the progress of one run."""
+        self.message(title)
+        with progress_display(self.console) as progress:
+            yield progress
 
 
 def main(words: list[str]) -> int:
-    """Run the command."""
-    from edl.cli.commands import console
-
     options = tyro.cli(Options, args=words, prog="edl reproduce", description=ABOUT)
     expand(options.names)
-    if options.jobs < 0:
-        raise ConfigError(f"--jobs {options.jobs}: a number of runs is wanted, or 0 for as many as suit the machine.")
+    check(options.jobs >= 0, f"--jobs must be at least 0 (got {options.jobs}). 0 uses what suits this machine.")
     if options.jobs != 1:
-        share_device()
-    compile_cache.enable()
-    screen = console()
-    grid = Grid(options.preset, options.num_seeds, options.seed)
+        disable_preallocation()
+    console = new_console()
+    settings = ReproductionConfig(options.preset, options.num_seeds, options.seed)
+    jobs, progress = options.jobs or default_jobs(), ReproductionDisplay(console)
     try:
-        jobs = options.jobs or suitable()
-        records = reproduce(options.names, options.out, grid, redraw=options.redraw, jobs=jobs, watch=Screen(screen))
+        records = reproduce(options.names, options.out, settings, redraw=options.redraw, jobs=jobs, progress=progress)
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(f"Continue with: edl reproduce {shlex.join(words)}") from stop
-    screen.print(verdicts(records))
-    screen.print(f"results   {options.out}/{INDEX}", markup=False, highlight=False, soft_wrap=True)
+        raise KeyboardInterrupt(f"Continue with: edl reproduce {shlex.join(words)}".rstrip()) from stop
+    console.print(verdicts_table(records))
+    print_labelled(console, "open", str(Path(options.out) / INDEX))
     return 0
 
 
-def verdicts(records: list[dict[str, Any]]) -> Table:
+def verdicts_table(records: Sequence[Mapping[str, Any]]) -> Table:
     """Every claim, and whether it holds."""
     table = Table(pad_edge=False, box=None)
     for name in ("figure", "holds", "claim", "measured"):
         table.add_column(name, overflow="fold", style="dim" if name == "measured" else None)
     for record in records:
         for i, verdict in enumerate(record["verdicts"]):
-            sign = "[green]yes" if verdict["holds"] else "[red]no"
-            table.add_row(record["figure"] if i == 0 else "", sign, verdict["claim"], verdict["measured"])
+            holds = Text("yes", style="green") if verdict["holds"] else Text("no", style="red")
+            table.add_row(record["figure"] if i == 0 else "", holds, verdict["claim"], verdict["measured"])
     return table

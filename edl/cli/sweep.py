@@ -1,47 +1,90 @@
 """``edl sweep FILE``: a grid of runs as one program."""
 
 import dataclasses
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
-from rich.markdown import Markdown
+from rich.table import Table
 
-from edl.runtime import compile_cache
-from edl.cli import progress
-from edl.config import ConfigError
+from edl.cli.console import new_console, print_labelled, print_line
+from edl.cli.options import wants_help
+from edl.cli.progress import progress_display
+from edl.config import check
+from edl.interop.env_names import allow_import
 from edl.runs import grid as grids
+from edl.runs.summary import TABLES, Summary, rows_of, verdict
+from edl.runs.sweep import SWEEP, sweep
 
-ABOUT = "A grid over any settings and seeds, its floats as one vmapped program on all devices."
+ABOUT = "Run a grid of settings and seeds on all devices. Settings that are floats share one program."
+OLD_FLAGS = {"--most": "--max-lanes"}
+"""Flags of earlier versions, which still work."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What can be said besides the file."""
+    """Options of ``edl sweep``."""
 
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
+    """Grid as TOML or JSON, e.g. benchmarks/paper_grid.toml."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("runs/sweep")
-    """The folder for the table, the heat map and the runs."""
-    most: int = 0
-    """Run at most so many at a time (0: as many as memory allows)."""
+    """Folder for the tables, the heat map and the runs."""
+    resume: bool = False
+    """Continue the sweep in --out. Finished stages are not computed again."""
+    max_lanes: int = 0
+    """Maximum number of lanes (seeds of points) that run at a time; 0 uses what fits into memory."""
+    env: Annotated[str | None, tyro.conf.arg(metavar="ENV")] = None
+    """The env of the sweep. Only needed if FILE names it as module:name, because importing it runs code."""
 
 
-def sweep(words: list[str]) -> int:
-    """Read the file, run the grid, and print its table."""
-    if "-h" in words or "--help" in words:
+def main(words: list[str]) -> int:
+    if wants_help(words):
         print(grids.__doc__)
-    file, rest = (words[0], words[1:]) if words and not words[0].startswith("-") else (None, words)
-    parsed = tyro.cli(Options, args=rest, prog="edl sweep FILE", description=ABOUT)
-    if file is None:
-        raise ConfigError("FILE is missing: `edl sweep FILE ...` is wanted. benchmarks/paper_grid.toml is one.")
-    compile_cache.enable()
-    grid = grids.read(file)
-    from edl.runs import sweep as sweeps
-    from edl.runs.summary import markdown
-
-    screen = Console()
-    with progress.reporter(screen) as report:
-        summary = sweeps.sweep(grid, parsed.out, report=report, most=parsed.most or None)
-    screen.print(Markdown(markdown(summary)))
-    screen.print(f"\ntable     {parsed.out / 'summary.csv'}\nheat map  {parsed.out / 'figures' / 'heat_map.png'}")
+    options = tyro.cli(Options, args=[_current_flag(word) for word in words], prog="edl sweep", description=ABOUT)
+    check(options.max_lanes >= 0, f"--max-lanes must be at least 0 (got {options.max_lanes}).")
+    if options.env is not None:
+        allow_import(options.env)
+    grid, console = grids.read(options.file), new_console()
+    try:
+        with progress_display(console) as progress:
+            summary = sweep(
+                grid, options.out, resume=options.resume, progress=progress, max_lanes=options.max_lanes or None
+            )
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(_after_interrupt(words, options.out)) from stop
+    console.print()
+    console.print(points_table(summary))
+    console.print()
+    print_line(console, verdict(summary))
+    console.print()
+    print_labelled(console, "table", str(options.out / TABLES["csv"]))
+    print_labelled(console, "heat map", str(options.out / "figures" / "heat_map.png"))
     return 0
+
+
+def points_table(summary: Summary) -> Table:
+    """A row per point, with the best point in bold."""
+    grid, rows = summary.grid, rows_of(summary)
+    table = Table(pad_edge=False, box=None)
+    for name in ("point", *(axis.label for axis in grid.axes), grid.metric, "95% interval"):
+        table.add_column(name, justify="left" if name == "point" else "right", overflow="fold")
+    for number, row in enumerate(rows):
+        mean, low, high = (row[f"{grid.metric}{end}"] for end in ("", "_low", "_high"))
+        score = ("-", "-") if mean is None else (f"{mean:.3f}", f"{low:.3f} to {high:.3f}")
+        settings = (str(row[axis.names[0]]) for axis in grid.axes)
+        table.add_row(row["point"], *settings, *score, style="bold" if number == summary.best else None)
+    return table
+
+
+def _current_flag(word: str) -> str:
+    flag, equals, value = word.partition("=")
+    return f"{OLD_FLAGS.get(flag, flag)}{equals}{value}"
+
+
+def _after_interrupt(words: list[str], out: Path) -> str:
+    """How to continue an interrupted sweep."""
+    if not (out / SWEEP).is_file():
+        return "Nothing was written."
+    again = words if "--resume" in words else [*words, "--resume"]
+    return f"Continue with: edl sweep {shlex.join(again)}"

@@ -1,0 +1,124 @@
+"""Start a run or continue one with its next stage: the part that run, explore, baseline, discover and learn share."""
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from edl.cli import options
+from edl.cli.console import new_console
+from edl.cli.options import ENV_AGAIN, FLAGS, Flag
+from edl.cli.progress import progress_display
+from edl.cli.summary import env_flag, print_summary
+from edl.config import ConfigError, check
+from edl.interop.env_names import allow_import
+from edl.runs import run as runs
+from edl.runs import store
+from edl.runs.config import RunConfig
+from edl.runs.presets import complete, from_json
+from edl.runs.progress import Progress
+from edl.runs.result import Run
+from edl.runs.session import read_progress
+
+STAGED_ONLY = ("explore", "discover", "region")
+"""Flags of a run with stages, which a baseline does not have."""
+
+
+def start_run(
+    words: list[str], command: str, about: str, nested: Sequence[str], until: str = "learn", method: str = "edl"
+) -> int:
+    """Run from the beginning, or from where a run was stopped. ``nested`` are the configs whose settings are flags."""
+    base = options.starting_point(words, method)
+    flags = {name: flag for name, flag in FLAGS.items() if method == "edl" or name not in STAGED_ONLY}
+    parsed = options.read(words, base, f"edl {command}", about, flags, nested)
+    config = options.merged(base, parsed)
+    resume = parsed.resume and not _starts_again(words, parsed.out)
+    out = parsed.out or (None if resume else _free_folder(config))
+
+    def work(progress: Progress) -> Run:
+        return runs.execute_run(config, out=out, resume=resume, until=until, progress=progress)
+
+    return _with_progress(work, lambda: _after_interrupt(out, f"{command} --out {_quoted(out)} --resume"))
+
+
+def extend_run(words: list[str], stage: str, about: str, flags: Sequence[str], nested: Sequence[str]) -> int:
+    """Run the next stage of the run whose folder is the first word."""
+    source, rest = first_argument(words)
+    if source is None and not options.wants_help(words):
+        raise ConfigError(f"RUN is missing. Name the folder of a run first: edl {stage} RUN.")
+    base = complete(RunConfig()) if source is None else _saved_config(source, rest)
+    offered: dict[str, Flag] = {"env": FLAGS["env"]._replace(help=ENV_AGAIN)} | {name: FLAGS[name] for name in flags}
+    parsed = options.read(rest, base, f"edl {stage} {source or 'RUN'}", about, offered, nested)
+    assert source is not None  # without it, `read` has printed the help and left
+    check(parsed.env == base.env, f"--env must be the env of the run, {base.env!r} (got {parsed.env!r}).")
+    config, out = options.merged(base, parsed), parsed.out or source
+
+    def work(progress: Progress) -> Run:
+        return runs.extend(source, stage, config, out=parsed.out, progress=progress)
+
+    return _with_progress(work, lambda: _after_interrupt(out, _command_after_stage(stage, out)))
+
+
+def first_argument(words: list[str]) -> tuple[str | None, list[str]]:
+    """The first word, unless it is a flag, and the rest."""
+    return (words[0], words[1:]) if words and not words[0].startswith("-") else (None, words)
+
+
+def _saved_config(source: str, words: Sequence[str]) -> RunConfig:
+    """The config of a run, with the discoverer that the words name, and its env allowed if they name it."""
+    env, discoverer = (options.given(words, name) for name in ("env", "discover"))
+    if env is not None:
+        allow_import(env)
+    folder = store.open_run(source)
+    overrides = {} if discoverer is None else {"discover": discoverer}
+    return from_json(folder.read_json(store.CONFIG), str(folder.place(store.CONFIG)), **overrides)
+
+
+def _with_progress(work: Callable[[Progress], Run], after_interrupt: Callable[[], str]) -> int:
+    """Show the progress of a run and print its result. After Ctrl-C, print how to continue."""
+    console = new_console()
+    try:
+        with progress_display(console) as progress:
+            result = work(progress)
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(after_interrupt()) from stop
+    print_summary(console, result)
+    return 0
+
+
+def _after_interrupt(out: str | Path | None, command: str) -> str:
+    """How to continue an interrupted run."""
+    if out is None or not (Path(out) / store.CONFIG).is_file():
+        return "Nothing was written."
+    env = store.open_run(out).read_json(store.CONFIG)["env"]
+    return f"Continue with: edl {command}{env_flag(env)}"
+
+
+def _command_after_stage(stage: str, out: str | Path) -> str:
+    """The command that continues after an interrupt in ``edl discover`` or ``edl learn``, or in their evaluation."""
+    if stage == "learn":
+        return f"run --out {_quoted(out)} --resume"
+    finished = (Path(out) / store.CONFIG).is_file() and stage in read_progress(store.open_run(out))
+    return f"{'figure' if finished else stage} {_quoted(out)}"
+
+
+def _starts_again(words: Sequence[str], out: str | None) -> bool:
+    """Whether ``--resume`` starts a run: it was killed before it wrote anything, and the words have its settings."""
+    if out is None or (Path(out) / store.CONFIG).is_file():
+        return False
+    flags = {word.partition("=")[0] for word in words if word.startswith("--")}
+    return bool(flags - {"--out", "--resume"})
+
+
+def _free_folder(config: RunConfig) -> Path:
+    """runs/ENV-METHOD, with a number if that folder exists."""
+    how = f"{config.explore.split(':')[0]}-{config.discover}" if config.method == "edl" else config.method
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", f"{Path(config.env).stem}-{how}")
+    number = 1
+    while (place := Path("runs") / (name if number == 1 else f"{name}-{number}")).exists():
+        number += 1
+    return place
+
+
+def _quoted(path: str | Path | None) -> str:
+    return shlex.quote(str(path))

@@ -1,0 +1,57 @@
+"""``edl list``: all names that the command line takes."""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.console import Console
+
+from edl import baselines, discover, explore
+from edl.cli.console import new_console, print_line
+from edl.cli.options import wants_help
+from edl.config import check
+from edl.envs.registry import ENVS, MazeFactory
+from edl.program import Method
+
+ABOUT = "List the envs, explorers, discoverers and methods that can be named on the command line."
+
+
+def main(words: list[str]) -> int:
+    if wants_help(words):
+        print(f"usage: edl list\n\n{ABOUT}")
+        return 0
+    check(not words, f"edl list takes no arguments (got {' '.join(words)!r}).")
+    console = new_console()
+    envs = {name: describe_env(factory) for name, factory in ENVS.items()}
+    print_names(console, "envs (--env); or a maze text file, a Gymnasium id, module:name", envs)
+    print_names(console, "explorers (--explore), or dataset:PATH", describe_methods(explore.METHODS))
+    print_names(console, "discoverers (--discover)", describe_methods(discover.METHODS))
+    print_names(console, "methods without stages (edl baseline METHOD)", describe_methods(baselines.METHODS))
+    return 0
+
+
+def print_names(console: Console, title: str, descriptions: Mapping[str, str]) -> None:
+    console.print(title, style="bold")
+    width = max(map(len, descriptions), default=0)
+    for name, about in descriptions.items():
+        print_line(console, f"  {name:<{width}}  {about}".rstrip())
+
+
+def describe_env(factory: Callable[..., Any]) -> str:
+    """The size of a maze; for other envs, the first line of the factory's docstring."""
+    if isinstance(factory, MazeFactory):
+        return f"maze, {len(factory.layout.cells)} cells"
+    while isinstance(factory, functools.partial):
+        factory = factory.func
+    return _first_line(inspect.getdoc(factory))
+
+
+def describe_methods(methods: Mapping[str, Method]) -> dict[str, str]:
+    """The first line of each method's module: it names the paper."""
+    return {name: _first_line(sys.modules[method.build.__module__].__doc__) for name, method in methods.items()}
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().split("\n", 1)[0]

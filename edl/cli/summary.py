@@ -1,0 +1,87 @@
+"""What a command prints at the end of a run: the metrics next to a random baseline, the verdict, and the next steps."""
+
+import json
+import shlex
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from edl.cli.console import print_labelled
+from edl.evaluate.metrics import DISTANCE_UNIT, METRICS
+from edl.interop.env_names import needs_import
+from edl.runs import store
+from edl.runs.result import Run
+
+
+def print_summary(console: Console, run: Run) -> None:
+    """Print the result of a run, and what to do with it next."""
+    metrics = run.metrics or {}
+    console.print()
+    console.print(metrics_table(run))
+    comparison = metrics.get("proof")
+    if comparison:
+        console.print()
+        print_labelled(console, "skills", comparison["verdict"])
+        print_labelled(console, "coverage", f"measured over {metrics.get('coverage_is_over')}")
+    if run.path is None:
+        return
+    console.print()
+    seconds = metrics.get("seconds", {}).get("total")
+    took = "" if seconds is None else f" (the run took {seconds:.0f} s)"
+    if (run.path / store.REPORT).is_file():
+        print_labelled(console, "open", f"{run.path / store.REPORT}{took}")
+    print_labelled(console, "Python", python_line(run))
+    print_labelled(console, "shell", shell_line(run))
+
+
+def metrics_table(run: Run) -> Table:
+    """The metrics of a run, their intervals over seeds, the same metrics of random actions, and their meaning."""
+    metrics, many = run.metrics or {}, run.config.num_seeds > 1
+    unit = metrics.get("distance_unit") or DISTANCE_UNIT
+    table = Table(title=Text(title_of(run), style="bold"), title_justify="left", pad_edge=False, box=None)
+    table.add_column("metric", no_wrap=True)
+    table.add_column("mean", justify="right", style="bold", no_wrap=True)
+    if many:
+        table.add_column("95% interval", justify="right", no_wrap=True)
+    table.add_column("random", justify="right", style="dim", no_wrap=True)
+    table.add_column("meaning", style="dim")
+    for name, metric in METRICS.items():
+        values = (metrics.get("aggregate") or {}).get(name)
+        if values is None or not metric.in_summary:
+            continue
+        low, high = values["ci95"]
+        random = (metrics.get("random") or {}).get(name)
+        cells = [name, f"{values['mean']:.3f}", *([f"{low:.3f} to {high:.3f}"] if many else [])]
+        table.add_row(*cells, "-" if random is None else f"{random:.3f}", metric.describe(unit))
+    return table
+
+
+def title_of(run: Run) -> str:
+    config = run.config
+    seeds = f", {config.num_seeds} seeds" if config.num_seeds > 1 else ""
+    if run.policy is None and run.skills is None:
+        return f"{config.env}: states from {config.explore}{seeds}"
+    how = config.method if config.method != "edl" else f"{config.explore} + {config.discover}"
+    return f"{config.env}: {config.num_skills} skills by {how}{seeds}"
+
+
+def python_line(run: Run) -> str:
+    """The line of Python that loads the run."""
+    env = f", env={_python_text(run.config.env)}" if needs_import(run.config.env) else ""
+    return f"run = edl.load({_python_text(str(run.path))}{env})"
+
+
+def shell_line(run: Run) -> str:
+    """The command that continues with the run: its next stage, or its evaluation."""
+    command = "evaluate" if run.policy is not None else "discover" if run.skills is None else "learn"
+    return f"edl {command} {shlex.quote(str(run.path))}{env_flag(run.config.env)}"
+
+
+def env_flag(env: str) -> str:
+    """The flag that a command needs to load a run in an env that is imported from a module."""
+    return f" --env {shlex.quote(env)}" if needs_import(env) else ""
+
+
+def _python_text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

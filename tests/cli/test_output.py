@@ -1,0 +1,126 @@
+"""What commands print: names as they are, progress, and the next steps after a run."""
+
+import dataclasses
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+import edl
+from edl.cli import main
+from edl.cli.compare import comparison_table
+from edl.cli.console import PlainConsole, print_labelled
+from edl.cli.progress import ProgressBars, ProgressLines, format_duration, format_rate, headline
+from edl.cli.summary import print_summary
+from edl.runs.compare import Entry
+from edl.runs.progress import StageProgress
+
+NAMES = ["bodies:ant:", "[red]x[/red]", "[/]", ":smile: [bold]"]
+PROGRESS = StageProgress(iteration=5, iterations=10, rate=2.0, env_steps=1000, metrics={"goal_success": 0.25})
+
+
+@pytest.fixture
+def console(monkeypatch):
+    """A console of 200 columns that writes to a text, in the form that all commands use."""
+    monkeypatch.setenv("COLUMNS", "200")
+    console = PlainConsole()
+    console.file = io.StringIO()
+    return console
+
+
+def printed(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_printed_as_they_are(name, console, finished):
+    run = edl.load(finished)
+    run = dataclasses.replace(run, config=dataclasses.replace(run.config, env=name), path=finished / name)
+    print_summary(console, run)
+    text = printed(console)
+    assert f"{name}: 3 skills by random_walk + kmeans" in text
+    assert f'run = edl.load("{finished}/{name}")\n' in text
+    assert f"{finished}/{name}" in text.split("shell")[1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tables_and_lines_are_printed_as_they_are(name, console):
+    entry = Entry(name, name, [0.5], 0.5, 0.5, (0.4, 0.6), None, None)
+    console.print(comparison_table([entry]))
+    print_labelled(console, "wrote", name)
+    assert printed(console).count(name) == 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_progress_shows_names_as_they_are(name, console):
+    progress = PROGRESS._replace(metrics={name: 0.25})
+    with ProgressLines(console) as lines:
+        lines.stage_started(name, 10)
+        lines.stage_advanced(name, progress)
+        lines.stage_finished(name)
+    assert printed(console).count(name) == 3
+    console.file = io.StringIO()
+    with ProgressBars(console) as bars:
+        bars.stage_started(name, 10)
+        bars.stage_advanced(name, progress)
+        console.print(bars.bars.get_renderable())
+        bars.stage_finished(name)
+    assert f"{name} 0.25" in printed(console)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_error_messages_have_names_as_they_are(name, check_rejected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check_rejected(["evaluate", name], re.escape(f"{name!r} holds no run"))
+    check_rejected(["run", "--explore", name], re.escape(f"unknown explorer {name!r}"))
+
+
+def test_the_end_of_a_run(finished, capsys):
+    assert main(["run", "--resume", "--out", str(finished)]) == 0
+    text = capsys.readouterr().out
+    assert "square: 3 skills by random_walk + kmeans" in text
+    header = next(line for line in text.splitlines() if line.startswith("metric"))
+    assert header.split() == ["metric", "mean", "random", "meaning"]
+    assert all(name in text for name in ("goal_success", "best_skill_distance", "mutual_information", "data_coverage"))
+    assert "state_entropy" not in text
+    assert "skills    " in text
+    assert f"open      {finished}/report.html" in text
+    assert f'Python    run = edl.load("{finished}")\n' in text
+    assert f"shell     edl evaluate {finished}\n" in text
+
+
+def test_the_next_steps_name_an_env_that_must_be_imported(console, finished):
+    run = edl.load(finished)
+    run = dataclasses.replace(run, config=dataclasses.replace(run.config, env="bodies:ant"), policy=None)
+    print_summary(console, run)
+    assert f'run = edl.load("{finished}", env="bodies:ant")\n' in printed(console)
+    assert f"edl learn {finished} --env bodies:ant\n" in printed(console)
+
+
+def test_progress_in_a_log(console):
+    with ProgressLines(console) as lines:
+        lines.stage_started("learn", 10)
+        for iteration in (4, 5, 10):
+            lines.stage_advanced("learn", PROGRESS._replace(iteration=iteration))
+        lines.stage_finished("learn")
+    *rows, last = printed(console).splitlines()
+    assert rows == [
+        "learn      40%  2k steps/s  goal_success 25.0%  0:03 left",
+        "learn      50%  2k steps/s  goal_success 25.0%  0:02 left",
+        "learn     100%  2k steps/s  goal_success 25.0%",
+    ]
+    assert last.startswith("learn     done in 0:0")
+
+
+def test_the_headline_prefers_metrics_of_the_table():
+    assert headline({"loss": 1.0, "goal_distance": 2.0, "goal_success": 0.5}) == "goal_success 50.0%"
+    assert headline({"loss": 1.0, "perplexity": 3.14159}) == "perplexity 3.14"
+    assert headline({"surprise": 0.5}) == "surprise 0.5"
+    assert headline({"done": 1.0}) == headline({}) == ""
+
+
+def test_durations_and_rates():
+    assert [format_duration(seconds) for seconds in (7.0, 200.0, 3723.0)] == ["0:07", "3:20", "1:02:03"]
+    assert [format_rate(2.0, 10_000), format_rate(1500.0, 0)] == ["20k steps/s", "1.5k it/s"]
