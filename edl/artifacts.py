@@ -1,6 +1,6 @@
-"""The three nouns that flow between the stages: `States` -> `SkillModel` -> `SkillPolicy`. Nothing else does.
+"""The artifacts that the stages hand over: `States` -> `SkillModel` -> `SkillPolicy`.
 
-Each can be saved, loaded, and made by hand: a user's dataset instead of stage 1, a user's goals instead of stage 2.
+Each can be saved, loaded, and built by hand: a user's dataset instead of stage 1, a user's goals instead of stage 2.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,15 @@ from edl.envs.rollout import Skill
 from edl.nets.distributions import Distribution
 from edl.nets.mlp import MLP
 from edl.nets.normalise import Normaliser
+from edl.nets.quantiser import nearest
 from edl.types import Key, Scalar
 
 
 class Experience(eqx.Module):
-    """What an explorer that acts leaves behind, in the order in which it was collected.
+    """The episodes that an explorer played, in the order of play.
 
-    ``paths`` are the features of the states of ``e`` episodes; of row i only the first ``lengths[i] + 1`` are real.
-    An explorer allots room for all of its episodes before it plays the first: unplayed ones have length 0.
+    ``paths`` are the features of the states of ``e`` episodes; only the first ``lengths[i] + 1`` entries of row i are
+    real. The arrays have their full size from the start: episodes that are not played yet have length 0.
     """
 
     paths: Float[Array, "*seeds e t1 s"]
@@ -31,7 +32,7 @@ class Experience(eqx.Module):
 
 
 class States(eqx.Module):
-    """Stage 1: samples of p(s), and the experience they came from (None for an oracle or a dataset)."""
+    """Stage 1: samples of p(s), and the experience that they were drawn from (None for an oracle or a dataset)."""
 
     samples: Float[Array, "*seeds n s"]
     experience: Experience | None = None
@@ -41,10 +42,10 @@ class SkillModel(eqx.Module):
     """Stage 2: codes z, the encoder q(z|s), the decoder q(s|z), and goals g_z = argmax_s q(s|z).
 
     ``encoder`` and ``decoder`` work on normalised states. With a discrete prior, q(z|s) is one-hot on the nearest code
-    and p(z) is uniform over the rows of ``codes``; with a continuous one (``continuous``), p(z) = N(0, I) and the rows
-    are a fixed draw from it, so that there is something to plot and evaluate. ``decoded`` are the decoder's means of
-    the codes; ``goals`` are the same unless they were snapped to the nearest explored state, or placed elsewhere for
-    a wall (`edl.learn.placement`). ``usage`` is the share of p(s) that q(z|s) assigns to each code.
+    and p(z) is uniform over the rows of ``codes``. With a continuous prior (``continuous``), p(z) = N(0, I) and the
+    rows are a fixed set of codes for plots and evaluation. ``decoded`` are the decoder's means of the codes. ``goals``
+    are the same, unless they were moved to the nearest explored state or away from a wall (`edl.learn.placement`).
+    ``usage`` is the share of p(s) that q(z|s) assigns to each code.
     """
 
     codes: Float[Array, "k z"]
@@ -58,25 +59,25 @@ class SkillModel(eqx.Module):
 
     @property
     def num_skills(self) -> int:
-        """Rows of the codebook."""
+        """Number of rows of the codebook."""
         return self.codes.shape[-2]
 
     def encode(self, state: Float[Array, " s"]) -> Float[Array, " z"]:
-        """z_e(s): where the encoder puts a state, before quantisation."""
+        """z_e(s), the output of the encoder before quantisation."""
         x = self.normaliser(state)
         return x if self.encoder is None else self.encoder(x)[: self.codes.shape[-1]]
 
     def decode(self, code: Float[Array, " z"]) -> Float[Array, " s"]:
-        """argmax_s q(s|z), for any code."""
+        """argmax_s q(s|z). The code need not be in the codebook."""
         x = code if self.decoder is None else self.decoder(code)
         return self.normaliser.inverse(x)
 
     def assign(self, state: Float[Array, " s"]) -> Int[Array, ""]:
-        """argmax_z q(z|s): the nearest code to z_e(s)."""
-        return jnp.argmin(jnp.sum((self.codes - self.encode(state)) ** 2, axis=-1))
+        """argmax_z q(z|s): the index of the code nearest to z_e(s)."""
+        return nearest(self.encode(state), self.codes)
 
     def log_likelihood(self, state: Float[Array, " s"], code: Float[Array, " z"]) -> Scalar:
-        """log q(s|z) up to a constant: Gaussian with unit variance in normalised space."""
+        """log q(s|z) up to a constant: a Gaussian with unit variance in normalised space."""
         mean = code if self.decoder is None else self.decoder(code)
         return -0.5 * jnp.sum((self.normaliser(state) - mean) ** 2)
 
@@ -94,19 +95,19 @@ class SkillModel(eqx.Module):
 
 
 Integration = Callable[[Float[Array, " o"], Float[Array, " z"]], Float[Array, " i"]]
-"""How an observation and a code become the input of a network."""
+"""Combines an observation and a code to the input of a network."""
 
 
 def concatenate(observation: Float[Array, " o"], code: Float[Array, " z"]) -> Float[Array, " i"]:
-    """[s, z]: what nearly every method does."""
+    """[s, z], as nearly every method does."""
     return jnp.concatenate([observation, code])
 
 
 class SkillPolicy(eqx.Module):
-    """Stage 3: pi(a|s,z). ``codes`` are the skills it was trained on; any other code, e.g. a blend, may be tried.
+    """Stage 3: pi(a|s,z). ``codes`` are the skills it was trained on; other codes, e.g. interpolated ones, also work.
 
-    ``goals`` say where the codes lead, where a method without stages has goals (with stages, `SkillModel` knows them).
-    ``model`` is what a method has learned about its skills for later use: VISR's features, by which it infers tasks.
+    ``goals`` are the goals of the codes if a method without stages has goals (with stages, see `SkillModel.goals`).
+    ``model`` is an optional model that the method learned: VISR stores its features, from which it infers tasks.
     """
 
     actor: MLP
@@ -118,20 +119,20 @@ class SkillPolicy(eqx.Module):
     integrate: Integration = eqx.field(static=True, default=concatenate)
 
     def __call__(self, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Float[Array, " p"]:
-        """Parameters of the distribution of a."""
+        """The parameters of the action distribution."""
         return self.actor(self.integrate(self.normaliser(observation), code))
 
     def act(self, key: Key, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Array:
-        """Draw a ~ pi(a|s,z)."""
+        """Sample a ~ pi(a|s,z)."""
         return self.distribution.sample(key, self(observation, code))
 
     def mode(self, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Array:
-        """The most ordinary action: the mean of a continuous pi(a|s,z), the mode of a discrete one."""
+        """The deterministic action: the mean of a continuous pi(a|s,z), the mode of a discrete one."""
         return self.distribution.mean(self(observation, code))
 
 
-def blank_experience(env: Env, episodes: int) -> Experience:
-    """Room for ``episodes`` episodes."""
+def empty_experience(env: Env, episodes: int) -> Experience:
+    """An `Experience` of ``episodes`` episodes of length 0."""
     space = env.action_space
     shape, dtype = ((), jnp.int32) if isinstance(space, Discrete) else ((space.size,), jnp.float32)
     return Experience(

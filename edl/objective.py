@@ -1,22 +1,23 @@
-"""A method is an objective: what the one learner maximises.
+"""A method is an objective: the reward that the learner maximises, and what the method learns besides the policy.
 
-The four functions are the columns of the paper's Table 1, where p(z), p(s), p(s|z) and p(z|s) come from. Reverse MI,
-forward MI, DIAYN, VIC, ... learn while the policy does; EDL's objective is frozen, and that is the paper.
+The four functions are the columns of the paper's Table 1: where p(z), p(s), p(s|z) and p(z|s) come from. Reverse MI,
+forward MI, DIAYN, VIC, ... learn while the policy learns. EDL's objective is frozen. That is the idea of the paper.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from edl.config import check
 from edl.envs.rollout import Episode, Skill
 from edl.types import Key, Metrics, Scalar
 
 
 def no_extra_input(state: Any, episode: Episode) -> Float[Array, " 0"]:
-    """The critic sees no more than the policy."""
+    """The critic sees the same input as the policy."""
     return jnp.zeros(0)
 
 
@@ -25,44 +26,52 @@ def train_on_all(state: Any, episode: Episode) -> Scalar:
     return jnp.float32(1.0)
 
 
+def unchanged(state: Any, episodes: Episode) -> Any:
+    """The reward of an episode does not depend on the rest of the batch."""
+    return state
+
+
 def keep_skill(key: Key, state: Any, step: Episode, later: Float[Array, " s"]) -> Skill:
     """A step is replayed with the skill it was played with."""
     return step.skill
 
 
-class Linear(NamedTuple):
-    """A reward r_t = phi_t . z that is linear in the code z, as successor features want it.
+class LinearReward(NamedTuple):
+    """The parts of a reward r_t = phi_t . z that is linear in the code z, for learning successor features.
 
-    ``cumulants`` are the features phi_0 .. phi_{T-1} of an episode, and ``policies`` are codes z_1 .. z_g for each code
-    of a batch, whose policies are compared when that of the code is improved (generalised policy improvement).
+    ``cumulants(state, episode)`` are the features phi_0 .. phi_{T-1} of an episode. ``gpi_codes(codes)`` are other
+    codes z_1 .. z_g for each code of a batch: generalised policy improvement compares the policies of these codes with
+    the policy of the code itself.
     """
 
     cumulants: Callable[[Any, Episode], Float[Array, "t d"]]
-    policies: Callable[[Float[Array, "n d"]], Float[Array, "g n d"]]
-
-
-def unchanged(state: Any, episodes: Episode) -> Any:
-    """The reward of an episode does not depend on the others played beside it."""
-    return state
+    gpi_codes: Callable[[Float[Array, "n d"]], Float[Array, "g n d"]]
 
 
 class Objective(NamedTuple):
-    """What a method learns besides the policy, which skills it asks for, and what it pays.
+    """The skills that a method plays, its reward, and what it learns besides the policy.
 
-    ``init``    whatever it learns: a discriminator, a density, a goal buffer, nothing.
-    ``sample``  z ~ p(z): fixed, learned (VIC), a curriculum (VALOR), a goal buffer (DISCERN, Skew-Fit).
-    ``reward``  the rewards r_0 .. r_{T-1} of one episode, r_t being paid for reaching s_{t+1}; the learner vmaps.
-    ``update``  learn from a batch of episodes, and report; EDL reports only.
+    ``init``    creates the state that the method learns: a discriminator, a density, a goal buffer, or nothing.
+    ``sample``  draws z ~ p(z): fixed, learned (VIC), a curriculum (VALOR), a goal buffer (DISCERN, Skew-Fit).
+    ``reward``  computes the rewards r_0 .. r_{T-1} of one episode; r_t is for reaching s_{t+1}. The learner vmaps.
+    ``update``  learns from a batch of episodes and returns metrics; EDL's only returns metrics.
 
-    The others say how episodes are played and used, and most methods leave them alone. Sibling Rivalry is why the first
-    three exist: it plays ``siblings = 2`` episodes per skill from one start (each finds the other's end in
-    `episode.rival`), its critic sees the antigoal too (``privileged``), and not every sibling trains the policy
-    (``weight``). ``before_rewards`` takes in the batch of episodes that is about to be paid, for rewards that depend on it as a
-    whole (the visit counts of SNN4HRL). PPO knows these alone, and SAC the rest:
+    The other fields are optional. A learner declares those it supports and rejects an objective that sets another one
+    (`check_supported`).
 
-    ``relabel`` the skill that a step, an episode of length one, is replayed with; ``later`` is a state that its episode
-                reached then or thereafter, drawn uniformly (hindsight).
-    ``linear``  what the reward is made of, if it is linear in z: the critics then learn successor features.
+    ``siblings``        (PPO) Episodes per skill from one start (Sibling Rivalry: 2). `episode.rival` is the state in
+                        which the other sibling ended.
+    ``privileged``      (PPO) Input of the critic that the policy does not see (Sibling Rivalry: the antigoal).
+    ``weight``          (PPO) Weight of an episode in the losses of PPO (Sibling Rivalry: 0 or 1).
+    ``before_rewards``  (PPO, SAC) Takes in the batch of episodes whose rewards are about to be computed, and returns
+                        the state that ``reward`` gets. This is how a reward sees the whole batch: the negative samples
+                        of BeCL, the nearest neighbours of APT and CIC, the visit counts of SNN4HRL. Both learners call
+                        it on the new episodes of an iteration, and ``update`` gets the state it returned. SAC also
+                        calls it on every minibatch whose rewards it refreshes, as a batch of one-step episodes, and
+                        uses the returned state for the rewards of that minibatch only. The two batches differ in size.
+    ``relabel``         (SAC) The skill with which a step, given as an episode of length one, is replayed. ``later`` is
+                        drawn uniformly from the states that its episode reached at that step or after it (hindsight).
+    ``linear``          (SAC) The parts of a reward that is linear in z. The critics then learn successor features.
     """
 
     init: Callable[[Key], Any]
@@ -74,7 +83,22 @@ class Objective(NamedTuple):
     weight: Callable[[Any, Episode], Scalar] = train_on_all
     before_rewards: Callable[[Any, Episode], Any] = unchanged
     relabel: Callable[[Key, Any, Episode, Float[Array, " s"]], Skill] = keep_skill
-    linear: Linear | None = None
+    linear: LinearReward | None = None
+
+
+def check_supported(objective: Objective, learner: str, supported: Collection[str]) -> None:
+    """Raise a `ConfigError` if ``objective`` sets an optional field that is not in ``supported``.
+
+    A field that is added to `Objective` is rejected by every learner until the learner lists it.
+    """
+    for name, default in Objective._field_defaults.items():
+        value = getattr(objective, name)
+        at_default = value is default or (isinstance(default, int) and value == default)
+        check(
+            name in supported or at_default,
+            f"{learner} does not support the field {name!r} of an Objective (it supports {', '.join(supported)}). "
+            "Use a learner that supports it, or leave the field at its default.",
+        )
 
 
 VisitReward = Callable[[Any, Float[Array, " s"], Skill], Scalar]
@@ -85,15 +109,6 @@ def per_visit(reward: VisitReward) -> Callable[[Any, Episode], Float[Array, " t"
 
     def of_episode(state: Any, episode: Episode) -> Float[Array, " t"]:
         return jax.vmap(reward, in_axes=(None, 0, None))(state, episode.features[1:], episode.skill)
-
-    return of_episode
-
-
-def at_the_end(reward: Callable[[Any, Episode], Scalar]) -> Callable[[Any, Episode], Float[Array, " t"]]:
-    """Lift a reward for a whole episode: paid at its last valid step, nothing before."""
-
-    def of_episode(state: Any, episode: Episode) -> Float[Array, " t"]:
-        return jnp.zeros(episode.valid.shape[0]).at[episode.length - 1].set(reward(state, episode))
 
     return of_episode
 
@@ -109,3 +124,23 @@ def per_move(reward: MoveReward) -> Callable[[Any, Episode], Float[Array, " t"]]
         return jax.vmap(reward, in_axes=(None, 0, 0, None))(state, before, after, episode.skill)
 
     return of_episode
+
+
+def per_episode(reward: Callable[[Any, Episode], Scalar]) -> Callable[[Any, Episode], Float[Array, " t"]]:
+    """Lift a reward written for a whole episode: its last valid step gets the reward, all others get zero."""
+
+    def of_episode(state: Any, episode: Episode) -> Float[Array, " t"]:
+        return jnp.zeros(episode.valid.shape[0]).at[episode.length - 1].set(reward(state, episode))
+
+    return of_episode
+
+
+SUCCESS_RADIUS = 0.5
+"""An episode is a success if it ends within this Euclidean distance of its goal."""
+
+
+def goal_metrics(episodes: Episode, unit: Float[Array, " s"] | float = 1.0) -> Metrics:
+    """Mean distance from the last state to the goal, in ``unit``, and the share of episodes within `SUCCESS_RADIUS`."""
+    ends = jax.vmap(lambda episode: episode.last)(episodes)
+    distances = jnp.linalg.norm((ends - episodes.skill.goal) / unit, axis=-1)
+    return {"goal_distance": jnp.mean(distances), "goal_success": jnp.mean(distances <= SUCCESS_RADIUS)}

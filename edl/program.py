@@ -1,6 +1,6 @@
-"""Every long piece of work is a `Program`: a state, and a step that a scan repeats.
+"""Every long computation is a `Program`: a state, and a step that a scan repeats.
 
-Explorers, discoverers, the learners and the baselines all return one, so that a single driver can draw their progress,
+Explorers, discoverers, the learners and the baselines all return one. So a single driver can show their progress,
 checkpoint them, resume them bit for bit, and run them for many seeds under ``vmap``.
 """
 
@@ -20,9 +20,9 @@ A = TypeVar("A")
 
 @dataclasses.dataclass(frozen=True)
 class Program(Generic[S, A]):
-    """Work that is a pure function of a key: ``finish(scan(step, init(key), keys))``.
+    """A computation that is a pure function of a key: ``finish(scan(step, init(key), keys))``.
 
-    ``iterations`` and ``env_steps`` (environment steps in one iteration) are Python integers.
+    ``iterations`` and ``env_steps`` (environment steps per iteration) are Python integers.
     """
 
     init: Callable[[Key], S]
@@ -32,54 +32,56 @@ class Program(Generic[S, A]):
     env_steps: int = 0
 
 
-def keys_of(key: Key, iterations: int) -> tuple[Key, Keys]:
-    """The key of ``init`` and one key per iteration. Every way of running a program draws its keys here."""
-    first, rest = jax.random.split(key)
-    return first, jax.random.split(rest, iterations)
+def program_keys(key: Key, iterations: int) -> tuple[Key, Keys]:
+    """The key of ``init`` and one key per iteration. Every function that runs a program takes its keys from here."""
+    init_key, step_key = jax.random.split(key)
+    return init_key, jax.random.split(step_key, iterations)
 
 
-def execute(program: Program[Any, A], key: Key) -> tuple[A, Metrics]:
+def run_program(program: Program[Any, A], key: Key) -> tuple[A, Metrics]:
     """Run a program from start to end in one scan; metrics are stacked over iterations."""
-    first, rest = keys_of(key, program.iterations)
-    state, metrics = jax.lax.scan(program.step, program.init(first), rest)
+    init_key, step_keys = program_keys(key, program.iterations)
+    state, metrics = jax.lax.scan(program.step, program.init(init_key), step_keys)
     return program.finish(state), metrics
 
 
-def instant(make: Callable[[Key], A]) -> Program[Any, A]:
-    """A program that has nothing to repeat: its result is made in ``init``."""
-    return Program(init=make, step=lambda state, key: (state, {}), finish=lambda state: state, iterations=1)
+def one_shot(compute: Callable[[Key], A]) -> Program[Any, A]:
+    """A program without a loop: ``init`` computes the result, and the only step does nothing."""
+    return Program(init=compute, step=lambda state, key: (state, {}), finish=lambda state: state, iterations=1)
 
 
-class Watched(NamedTuple):
-    """What `until` keeps: the program's state, a running mean of one metric, and whether that is good enough."""
+class StoppingState(NamedTuple):
+    """The state of `stop_at_target`: the program's own state, the running mean of the metric, and whether to stop."""
 
     inner: Any
     average: Scalar
     done: Bool[Array, ""]
 
 
-def until(program: Program[S, A], metric: str, target: float | Scalar, rate: float = 0.1) -> Program[Watched, A]:
-    """Stop a program once the running mean of a metric, which starts at 0, has reached ``target``.
+def stop_at_target(
+    program: Program[S, A], metric: str, target: float | Scalar, rate: float = 0.1
+) -> Program[StoppingState, A]:
+    """Stop a program once the running mean of a metric, which starts at 0, reaches ``target``.
 
-    Its state is frozen from then on, so that what it gives does not depend on when, or beside which other seeds, the
-    driver gets round to ending it; the metric ``done`` says that it may.
+    The state is frozen from then on. So the result does not depend on when the driver notices the metric ``done`` and
+    stops, nor on the other seeds of the batch.
     """
 
-    def init(key: Key) -> Watched:
-        return Watched(program.init(key), jnp.float32(0.0), jnp.bool_(False))
+    def init(key: Key) -> StoppingState:
+        return StoppingState(program.init(key), jnp.float32(0.0), jnp.bool_(False))
 
-    def step(state: Watched, key: Key) -> tuple[Watched, Metrics]:
+    def step(state: StoppingState, key: Key) -> tuple[StoppingState, Metrics]:
         inner, metrics = program.step(state.inner, key)
         average = state.average + rate * (metrics[metric] - state.average)
-        later = Watched(inner, average, average >= target)
-        kept = jax.tree.map(lambda old, new: jnp.where(state.done, old, new), state, later)
+        following = StoppingState(inner, average, average >= target)
+        kept = jax.tree.map(lambda old, new: jnp.where(state.done, old, new), state, following)
         return kept, {**metrics, "done": kept.done.astype(jnp.float32)}
 
     return Program(init, step, lambda state: program.finish(state.inner), program.iterations, program.env_steps)
 
 
 class Method(NamedTuple):
-    """An entry of a registry: the config of a method, and what builds its program."""
+    """An entry of a registry: the config of a method, and the function that builds its program."""
 
     config: type
     build: Callable[..., Program]

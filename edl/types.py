@@ -1,7 +1,7 @@
-"""The words every module shares.
+"""Type aliases that every module shares.
 
 Axis letters used in shape annotations: ``b`` batch, ``n`` samples, ``t`` time, ``e`` episodes, ``o`` observation,
-``s`` features of the state that skills are about, ``a`` action, ``z`` code of a skill, ``k`` number of skills.
+``s`` features of the state (the part that skills control), ``a`` action, ``z`` code of a skill, ``k`` number of skills.
 """
 
 from typing import TypeAlias

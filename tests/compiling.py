@@ -1,4 +1,4 @@
-"""Compile for tests: what runs for milliseconds is not worth optimising, and compiles in a quarter of the time."""
+"""``jit`` with little optimisation, for programs that run for milliseconds: they compile in a quarter of the time."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""What the stages hand to each other."""
+"""The artifacts that the stages hand over."""
 
 import equinox as eqx
 import jax
@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edl.artifacts import SkillModel, SkillPolicy, blank_experience
+from edl.artifacts import SkillModel, SkillPolicy, empty_experience
 from edl.envs.gridworld import gridworld
 from edl.envs.maze import maze
-from edl.nets.distributions import Categorical, for_space
+from edl.nets.distributions import Categorical, action_distribution
 from edl.nets.mlp import MLP, mlp
-from edl.nets.normalise import Normaliser, identity
+from edl.nets.normalise import Normaliser, identity_normaliser
 
 SCALE = Normaliser(jnp.array([1.0, -1.0]), jnp.array([2.0, 0.5]))
 KEY = jax.random.key(0)
@@ -23,7 +23,7 @@ def linear(matrix):
 
 
 def model(**changes):
-    """z_e(s) = 2 x and D(z) = z / 2 on normalised states x, with three codes; goals other than decoded."""
+    """z_e(s) = 2 x and D(z) = z / 2 on normalised states x, with three codes; ``goals`` differ from ``decoded``."""
     codes = jnp.array([[0.0, 0.0], [4.0, 0.0], [0.0, -4.0]])
     parts = {
         "codes": codes,
@@ -43,7 +43,7 @@ def test_encoding_and_decoding_work_on_normalised_states():
     np.testing.assert_allclose(jax.vmap(model().decode)(model().codes), model().decoded)
 
 
-def test_a_state_belongs_to_the_nearest_code():
+def test_a_state_is_assigned_to_the_nearest_code():
     states = jnp.array([[1.2, -1.0], [4.0, -1.1], [1.0, -1.8]])
     np.testing.assert_array_equal(jax.vmap(model().assign)(states), [0, 1, 2])
 
@@ -52,8 +52,8 @@ def test_log_likelihood_is_gaussian_in_normalised_space():
     state, code = jnp.array([5.0, -0.5]), jnp.array([0.0, -4.0])
     x, mean = np.array([2.0, 1.0]), np.array([0.0, -2.0])
     assert model().log_likelihood(state, code) == pytest.approx(-0.5 * np.sum((x - mean) ** 2))
-    at_its_own_goal = model().log_likelihood(model().decoded[2], code)
-    assert at_its_own_goal == 0.0
+    at_own_goal = model().log_likelihood(model().decoded[2], code)
+    assert at_own_goal == 0.0
 
 
 def test_without_networks_codes_are_normalised_states():
@@ -63,12 +63,12 @@ def test_without_networks_codes_are_normalised_states():
     assert bare.log_likelihood(jnp.array([5.0, -0.5]), jnp.array([2.0, 1.0])) == 0.0
 
 
-def test_an_encoder_that_puts_out_a_variance_too_encodes_by_its_mean():
+def test_the_code_is_the_mean_if_the_encoder_also_computes_a_variance():
     wide = model(encoder=linear([[2.0, 0.0, 9.0, 9.0], [0.0, 2.0, 9.0, 9.0]]))
     np.testing.assert_allclose(wide.encode(jnp.array([5.0, -0.5])), [4.0, 2.0])
 
 
-def test_discrete_skills_are_uniform_rows():
+def test_discrete_skills_are_uniform_over_the_codebook():
     drawn = jax.jit(jax.vmap(model().sample))(jax.random.split(KEY, 3000))
     np.testing.assert_allclose(np.bincount(drawn.index) / 3000, 1 / 3, atol=0.04)
     np.testing.assert_array_equal(drawn.code, model().codes[drawn.index])
@@ -76,7 +76,7 @@ def test_discrete_skills_are_uniform_rows():
     assert model().num_skills == 3
 
 
-def test_continuous_skills_are_normal_and_lead_where_they_decode_to():
+def test_continuous_skills_are_normal_and_their_goals_are_decoded():
     drawn = jax.jit(jax.vmap(model(continuous=True).sample))(jax.random.split(KEY, 3000))
     np.testing.assert_allclose(jnp.mean(drawn.code, axis=0), 0.0, atol=0.08)
     np.testing.assert_allclose(jnp.std(drawn.code, axis=0), 1.0, atol=0.05)
@@ -93,12 +93,13 @@ def test_a_policy_acts_on_the_normalised_observation_and_the_code():
 
 
 def test_every_leaf_of_an_artifact_is_an_array():
-    policy = SkillPolicy(mlp(KEY, (3, 4)), identity(2), for_space(maze("square").action_space), jnp.ones((1, 1)))
+    distribution = action_distribution(maze("square").action_space)
+    policy = SkillPolicy(mlp(KEY, (3, 4)), identity_normaliser(2), distribution, jnp.ones((1, 1)))
     assert all(eqx.is_array(leaf) for leaf in jax.tree.leaves((model(), policy)))
 
 
-def test_blank_experience_has_room_for_the_actions_of_a_world():
-    walked, grid = blank_experience(maze("square", horizon=7), 5), blank_experience(gridworld(3, 3, 4), 2)
-    assert (walked.paths.shape, walked.actions.shape) == ((5, 8, 2), (5, 7, 2))
+def test_empty_experience_has_the_shapes_of_the_env():
+    walk, grid = empty_experience(maze("square", horizon=7), 5), empty_experience(gridworld(3, 3, 4), 2)
+    assert (walk.paths.shape, walk.actions.shape) == ((5, 8, 2), (5, 7, 2))
     assert (grid.paths.shape, grid.actions.shape, grid.actions.dtype) == ((2, 5, 2), (2, 4), jnp.int32)
-    assert not jnp.any(walked.lengths)
+    assert not jnp.any(walk.lengths)

@@ -1,4 +1,4 @@
-"""A config is frozen, and a pytree of its floats."""
+"""A config is a frozen dataclass, and a pytree whose leaves are its floats."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from edl.config import ConfigError, check, config
+from edl.config import ConfigError, check, check_name, check_numbers, config
 
 
 @config
@@ -22,28 +22,28 @@ class Outer:
     name: str = "a"
     flags: tuple[int, ...] = (1, 2)
     inner: Inner = Inner()
-    perhaps: Inner | None = None
+    optional: Inner | None = None
 
 
-def test_floats_and_nested_configs_are_leaves_and_nothing_else_is():
-    leaves = jax.tree_util.tree_leaves_with_path(Outer(limit=1.0, perhaps=Inner(rate=7.0)))
+def test_only_floats_and_nested_configs_are_leaves():
+    leaves = jax.tree_util.tree_leaves_with_path(Outer(limit=1.0, optional=Inner(rate=7.0)))
     named = {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
-    assert named == {"scale": 2.0, "limit": 1.0, "inner.rate": 0.5, "perhaps.rate": 7.0}
+    assert named == {"scale": 2.0, "limit": 1.0, "inner.rate": 0.5, "optional.rate": 7.0}
 
 
-def test_unflattening_gives_the_config_back():
+def test_unflattening_restores_the_config():
     original = Outer(scale=3.0, name="b", inner=Inner(size=9))
     assert jax.tree.map(lambda x: x, original) == original
 
 
-def test_is_frozen_and_takes_keywords_alone():
+def test_a_config_is_frozen_and_keyword_only():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Outer().scale = 1.0  # type: ignore[misc]
     with pytest.raises(TypeError, match="positional"):
         Outer(1.0)  # type: ignore[misc]
 
 
-def test_one_program_serves_all_floats_and_each_static_setting_has_its_own():
+def test_floats_share_a_trace_and_static_fields_do_not():
     traces = []
 
     @jax.jit
@@ -65,8 +65,33 @@ def test_a_sweep_is_a_vmap_over_a_config():
     assert products.tolist() == [10.0, 40.0, 90.0]
 
 
-def test_an_error_says_what_was_got_what_was_wanted_and_the_remedy():
-    check(True, "got", "wanted", "remedy")
-    with pytest.raises(ConfigError, match=r"num_skills=500: at most 64 are wanted\. Ask for fewer\."):
-        check(False, "num_skills=500", "at most 64 are wanted", "Ask for fewer.")
+def test_check_raises_the_message():
+    check(True, "not raised")
+    with pytest.raises(ConfigError, match=r"^num_skills must be at most 64 \(got 500\)\. Use fewer skills\.$"):
+        check(False, "num_skills must be at most 64 (got 500). Use fewer skills.")
     assert issubclass(ConfigError, ValueError)
+
+
+def test_check_name_suggests_the_closest_name():
+    check_name("square", ["square", "tree"], "env")
+    expected = r"^unknown env 'sqare'\. Did you mean 'square'\? Available: square, tree\. See the docs\.$"
+    with pytest.raises(ConfigError, match=expected):
+        check_name("sqare", ["square", "tree"], "env", hint="See the docs.")
+    with pytest.raises(ConfigError, match=r"^unknown env 'xyz'\. Available: square, tree\.$"):
+        check_name("xyz", ["square", "tree"], "env")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (Outer(inner=Inner(size=0)), r"inner\.size must be an integer of at least 1 \(got 0\)"),
+        (Outer(scale=-1.0), r"scale must be at least 0 \(got -1\.0\)"),
+        (Outer(scale=float("nan")), r"scale must be a number \(got nan\)"),
+        (Outer(scale=float("inf")), r"scale must be a finite number \(got inf\)"),
+        (Outer(flags=(1, 0)), r"flags must be integers of at least 1 \(got \(1, 0\)\)"),
+    ],
+)
+def test_check_numbers_rejects_numbers_out_of_range(settings, message):
+    check_numbers(Outer())
+    with pytest.raises(ConfigError, match=message):
+        check_numbers(settings)

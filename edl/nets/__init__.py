@@ -1,1 +1,1 @@
-"""Networks, distributions of actions, and the one place where an optimiser steps."""
+"""Networks, action distributions, densities, and the only place where an optimiser takes a step."""

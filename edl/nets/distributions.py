@@ -1,7 +1,7 @@
-"""Distributions of actions: what a policy's last layer parametrises.
+"""Action distributions, parametrised by the output of a policy network.
 
-Each is a pytree that knows the action range, and speaks of one action given the flat vector of parameters that the
-network puts out. Actions of a box are drawn on the unit interval (or the real line) and scaled to the range.
+Each is a pytree that contains the action range. Its methods take the flat vector of parameters that the network
+computes, and one action. Continuous actions are drawn on the unit interval (or the real line) and scaled to the range.
 """
 
 import abc
@@ -12,31 +12,30 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from edl.envs.base import Box, Discrete
-from edl.nets.special import betaln, digamma
+from edl.nets.gamma_functions import betaln, digamma
 from edl.types import Key, Scalar
 
 PROPOSALS = 10
-"""Proposals of the Beta sampler. One is accepted with probability above 0.68, so all fail with one below 1.2e-5."""
+"""Proposals of the Beta sampler. Each is accepted with probability > 0.68, so all are rejected with one < 1.2e-5."""
 EDGE = 1e-6
-"""Actions keep this share of the range away from its ends, where log-densities are infinite."""
+"""Minimum distance of an action from the ends of the unit range, where log-densities are infinite."""
 
 
 class Distribution(eqx.Module):
     """pi(a|.) as a function of the network's output."""
 
     size: eqx.AbstractVar[int]
-    """Static: how many numbers the network must put out."""
+    """Size of the network's output (static)."""
 
     @abc.abstractmethod
     def noise(self, key: Key) -> Array:
-        """All the randomness of one action: it does not wait for the parameters, so an episode's is drawn at once."""
+        """The random numbers of one action. They do not depend on ``params``, so a whole episode draws them at once."""
 
     @abc.abstractmethod
     def transform(self, noise: Array, params: Float[Array, " p"]) -> Array:
-        """The action that some noise leads to."""
+        """The action for this noise and these parameters."""
 
     def sample(self, key: Key, params: Float[Array, " p"]) -> Array:
-        """Draw an action."""
         return self.transform(self.noise(key), params)
 
     @abc.abstractmethod
@@ -45,31 +44,29 @@ class Distribution(eqx.Module):
 
     @abc.abstractmethod
     def entropy(self, params: Float[Array, " p"]) -> Scalar:
-        """Entropy per action dimension, on the unscaled range: the bonus of the authors' recipe."""
+        """Entropy per action dimension on the unscaled range, as in the bonus of the authors' recipe."""
 
     @abc.abstractmethod
     def mean(self, params: Float[Array, " p"]) -> Array:
-        """A deterministic action."""
+        """The deterministic action: the mean, or the mode if actions are discrete."""
 
 
 class Beta(Distribution):
-    """Independent Beta(alpha, beta) per dimension, alpha = softplus(.) + 1.05, so that every density has one mode."""
+    """Independent Beta(alpha, beta) per dimension. alpha, beta = softplus(.) + 1.05, so every density has one mode."""
 
     low: Float[Array, " a"]
     high: Float[Array, " a"]
     size: int = eqx.field(static=True)
 
     def concentrations(self, params: Float[Array, " p"]) -> tuple[Float[Array, " a"], Float[Array, " a"]]:
-        """alpha and beta."""
+        """alpha and beta of each dimension."""
         alpha, beta = jnp.split(jax.nn.softplus(params) + 1.05, 2)
         return alpha, beta
 
     def noise(self, key: Key) -> Float[Array, "2 r a"]:
-        """Proposals: see `beta_noise`."""
         return beta_noise(key, self.low.shape)
 
     def transform(self, noise: Float[Array, "2 r a"], params: Float[Array, " p"]) -> Float[Array, " a"]:
-        """See `beta_from_noise`."""
         unit = beta_from_noise(noise, *self.concentrations(params))
         return self.low + (self.high - self.low) * jnp.clip(unit, EDGE, 1 - EDGE)
 
@@ -82,7 +79,7 @@ class Beta(Distribution):
         return jnp.sum(density - jnp.log(width))
 
     def entropy(self, params: Float[Array, " p"]) -> Scalar:
-        """Mean entropy of Beta(alpha, beta) over dimensions; 0 is uniform."""
+        """Mean entropy of Beta(alpha, beta) over dimensions; 0 for the uniform distribution."""
         alpha, beta = self.concentrations(params)
         total = alpha + beta
         return jnp.mean(
@@ -99,7 +96,7 @@ class Beta(Distribution):
 
 
 class TanhGaussian(Distribution):
-    """A Gaussian squashed by tanh, as SAC uses."""
+    """A Gaussian squashed by tanh, as in SAC."""
 
     low: Float[Array, " a"]
     high: Float[Array, " a"]
@@ -111,19 +108,15 @@ class TanhGaussian(Distribution):
         return mean, jnp.clip(log_std, -5.0, 2.0)
 
     def noise(self, key: Key) -> Float[Array, " a"]:
-        """Standard normal."""
+        """Standard normal noise."""
         return jax.random.normal(key, self.low.shape)
 
     def transform(self, noise: Float[Array, " a"], params: Float[Array, " p"]) -> Float[Array, " a"]:
         """tanh(mean + std noise), scaled."""
         return self.reparametrise(noise, params)[0]
 
-    def sample_with_log_prob(self, key: Key, params: Float[Array, " p"]) -> tuple[Float[Array, " a"], Scalar]:
-        """A reparametrised draw and its log-density, without inverting the tanh."""
-        return self.reparametrise(self.noise(key), params)
-
     def reparametrise(self, noise: Float[Array, " a"], params: Float[Array, " p"]) -> tuple[Float[Array, " a"], Scalar]:
-        """The action that standard normal ``noise`` leads to, and its log-density."""
+        """The action for standard normal ``noise``, and its log-density, computed without inverting tanh."""
         mean, log_std = self.moments(params)
         u = mean + jnp.exp(log_std) * noise
         return self.scale(jnp.tanh(u)), self.log_density(mean, log_std, u)
@@ -135,13 +128,13 @@ class TanhGaussian(Distribution):
         return self.log_density(*self.moments(params), u)
 
     def log_density(self, mean: Float[Array, " a"], log_std: Float[Array, " a"], u: Float[Array, " a"]) -> Scalar:
-        """log-density of the action tanh(u)."""
+        """Log-density of the action tanh(u)."""
         normal = jax.scipy.stats.norm.logpdf(u, mean, jnp.exp(log_std))
         squash = 2 * (jnp.log(2.0) - u - jax.nn.softplus(-2 * u))
         return jnp.sum(normal - squash - jnp.log((self.high - self.low) / 2))
 
     def entropy(self, params: Float[Array, " p"]) -> Scalar:
-        """Gaussian entropy plus log |d tanh| at the mean: no closed form exists, and this one is differentiable."""
+        """Gaussian entropy plus log |d tanh| at the mean: a differentiable approximation, as no closed form exists."""
         mean, log_std = self.moments(params)
         return jnp.mean(
             0.5 * jnp.log(2 * jnp.pi * jnp.e) + log_std + 2 * (jnp.log(2.0) - mean - jax.nn.softplus(-2 * mean))
@@ -152,7 +145,7 @@ class TanhGaussian(Distribution):
         return self.scale(jnp.tanh(self.moments(params)[0]))
 
     def scale(self, unit: Float[Array, " a"]) -> Float[Array, " a"]:
-        """[-1, 1] to the action range."""
+        """Scale from [-1, 1] to the action range."""
         return self.low + (self.high - self.low) * (jnp.clip(unit, -1 + EDGE, 1 - EDGE) + 1) / 2
 
 
@@ -162,11 +155,11 @@ class Categorical(Distribution):
     size: int = eqx.field(static=True)
 
     def noise(self, key: Key) -> Float[Array, " p"]:
-        """Standard Gumbel."""
+        """Standard Gumbel noise."""
         return jax.random.gumbel(key, (self.size,))
 
     def transform(self, noise: Float[Array, " p"], params: Float[Array, " p"]) -> Int[Array, ""]:
-        """argmax_a params_a + noise_a, which is a draw from softmax(params)."""
+        """argmax_a params_a + noise_a: a sample from softmax(params)."""
         return jnp.argmax(params + noise).astype(jnp.int32)
 
     def log_prob(self, params: Float[Array, " p"], action: Int[Array, ""]) -> Scalar:
@@ -179,29 +172,20 @@ class Categorical(Distribution):
         return -jnp.sum(jnp.exp(log_p) * log_p)
 
     def mean(self, params: Float[Array, " p"]) -> Int[Array, ""]:
-        """The likeliest action."""
+        """The most likely action."""
         return jnp.argmax(params).astype(jnp.int32)
 
 
-def for_space(space: Box | Discrete, continuous: str = "beta") -> Distribution:
-    """The distribution that fits an action space; ``continuous`` is ``beta`` or ``tanh_gaussian``."""
+def action_distribution(space: Box | Discrete, continuous: str = "beta") -> Distribution:
+    """Categorical for discrete actions; otherwise the ``continuous`` one, ``beta`` or ``tanh_gaussian``."""
     if isinstance(space, Discrete):
         return Categorical(space.n)
     kind = {"beta": Beta, "tanh_gaussian": TanhGaussian}[continuous]
     return kind(space.low, space.high, 2 * space.size)
 
 
-def sample_beta(key: Key, alpha: Float[Array, " a"], beta: Float[Array, " a"]) -> Float[Array, " a"]:
-    """Draw from Beta(alpha, beta), alpha, beta > 1, by Cheng's algorithm BB (1978) with a fixed number of proposals.
-
-    ``jax.random.beta`` is two gamma rejection loops, which vectorise badly; here all proposals are made at once and the
-    first accepted one is taken.
-    """
-    return beta_from_noise(beta_noise(key, alpha.shape), alpha, beta)
-
-
 def beta_noise(key: Key, shape: tuple[int, ...]) -> Float[Array, "2 r a"]:
-    """What a proposal is made of: log(u / (1 - u)), and log(u^2 v) to compare it with; u, v uniform."""
+    """The random part of the proposals of `beta_from_noise`: log(u / (1 - u)) and log(u^2 v), with u, v uniform."""
     u, v = jax.random.uniform(key, (2, PROPOSALS, *shape), minval=EDGE, maxval=1 - EDGE)
     return jnp.stack([jnp.log(u) - jnp.log1p(-u), 2 * jnp.log(u) + jnp.log(v)])
 
@@ -209,7 +193,11 @@ def beta_noise(key: Key, shape: tuple[int, ...]) -> Float[Array, "2 r a"]:
 def beta_from_noise(
     noise: Float[Array, "2 r a"], alpha: Float[Array, " a"], beta: Float[Array, " a"]
 ) -> Float[Array, " a"]:
-    """The first proposal that is accepted."""
+    """A sample of Beta(alpha, beta), alpha, beta > 1, by Cheng's algorithm BB (1978) with a fixed number of proposals.
+
+    ``jax.random.beta`` uses two gamma rejection loops, which vectorise badly. Here all proposals are computed at once,
+    and the first accepted one is returned.
+    """
     small, large = jnp.minimum(alpha, beta), jnp.maximum(alpha, beta)
     total = alpha + beta
     rate = jnp.sqrt((total - 2) / (2 * alpha * beta - total))

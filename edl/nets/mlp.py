@@ -1,4 +1,4 @@
-"""A plain perceptron in which every leaf is an array: it can be a scan carry and go through optax unfiltered."""
+"""A multi-layer perceptron in which every leaf is an array: a scan can carry it, and optax needs no filters."""
 
 import itertools
 import math
@@ -20,51 +20,50 @@ class MLP(eqx.Module):
     activation: Callable = eqx.field(static=True, default=jax.nn.relu)
 
     def __call__(self, x: Float[Array, " i"]) -> Float[Array, " o"]:
-        """One input; vmap for more."""
+        """The output for one input; use vmap for a batch."""
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             x = self.activation(x @ weight + bias)
         return x @ self.weights[-1] + self.biases[-1]
 
-    def rows(self, x: Float[Array, "n i"]) -> Float[Array, "n o"]:
-        """Many inputs: as under vmap, with a gradient that costs less (see `narrow`)."""
+    def apply_batch(self, x: Float[Array, "n i"]) -> Float[Array, "n o"]:
+        """The outputs for a batch: the same as under vmap, with a cheaper gradient (see `narrow_matmul`)."""
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             x = self.activation(x @ weight + bias)
-        return narrow(x, self.weights[-1]) + self.biases[-1]
+        return narrow_matmul(x, self.weights[-1]) + self.biases[-1]
 
     @property
-    def inputs(self) -> int:
-        """Size of an input."""
+    def input_size(self) -> int:
         return self.weights[0].shape[-2]
 
 
 @jax.custom_vjp
-def narrow(x: Float[Array, "n i"], weight: Float[Array, "i o"]) -> Float[Array, "n o"]:
-    """x @ weight, for few outputs.
+def narrow_matmul(x: Float[Array, "n i"], weight: Float[Array, "i o"]) -> Float[Array, "n o"]:
+    """x @ weight for few outputs.
 
-    The gradient by the weight, x^T g, is computed as (g^T x)^T: on a CPU, XLA takes seven times as long for a product
-    with so narrow a second factor as for one with so low a first.
+    The gradient with respect to the weight, x^T g, is computed as (g^T x)^T: on a CPU, XLA takes seven times as long
+    for a product whose second factor has few columns as for one whose first factor has few rows.
     """
     return x @ weight
 
 
-def _narrow(x: Float[Array, "n i"], weight: Float[Array, "i o"]) -> tuple[Float[Array, "n o"], tuple]:
+def _narrow_forward(x: Float[Array, "n i"], weight: Float[Array, "i o"]) -> tuple[Float[Array, "n o"], tuple]:
     return x @ weight, (x, weight)
 
 
-def _narrow_gradients(kept: tuple, g: Float[Array, "n o"]) -> tuple[Float[Array, "n i"], Float[Array, "i o"]]:
-    x, weight = kept
-    # The barrier keeps the compiler from turning it round again.
+def _narrow_backward(residuals: tuple, g: Float[Array, "n o"]) -> tuple[Float[Array, "n i"], Float[Array, "i o"]]:
+    x, weight = residuals
+    # The barrier keeps the compiler from transposing the product back.
     return g @ weight.T, jax.lax.optimization_barrier(g.T @ x).T
 
 
-narrow.defvjp(_narrow, _narrow_gradients)
+narrow_matmul.defvjp(_narrow_forward, _narrow_backward)
 
 
 def mlp(key: Key, sizes: Sequence[int], *, last_scale: float = 1.0, activation: Callable = jax.nn.relu) -> MLP:
-    """Xavier-uniform weights, zero biases; ``last_scale`` shrinks the last layer (1e-2 starts a policy at its mean)."""
+    """Xavier-uniform weights, zero biases; ``last_scale`` scales the last layer (1e-2: a policy starts at its mean)."""
     shapes = list(itertools.pairwise(sizes))
     ends = list(itertools.accumulate(i * o for i, o in shapes))
-    # One draw for all layers: a draw per shape costs a third of a second of compilation each.
+    # One draw for all layers, because every draw with its own shape takes a third of a second to compile.
     draws = jnp.split(jax.random.uniform(key, (ends[-1],), minval=-1.0, maxval=1.0), ends[:-1])
     scales = [1.0] * (len(shapes) - 1) + [last_scale]
     weights = [

@@ -1,4 +1,4 @@
-"""Inputs brought to a common scale: by the moments of a dataset, or by running moments."""
+"""Normalisation of inputs by the moments of a dataset, or by running moments."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -14,34 +14,31 @@ class Normaliser(eqx.Module):
     scale: Float[Array, " s"]
 
     def __call__(self, x: Float[Array, " s"]) -> Float[Array, " s"]:
-        """Normalise one state."""
         return (x - self.mean) / self.scale
 
     def inverse(self, x: Float[Array, " s"]) -> Float[Array, " s"]:
-        """Undo it."""
         return x * self.scale + self.mean
 
 
-def identity(size: int) -> Normaliser:
-    """Leaves states as they are."""
+def identity_normaliser(size: int) -> Normaliser:
     return Normaliser(jnp.zeros(size), jnp.ones(size))
 
 
-def moments(x: Float[Array, "n s"]) -> Normaliser:
-    """Zero mean and unit variance over a dataset; a dimension that never changes keeps its scale."""
+def fit_normaliser(x: Float[Array, "n s"]) -> Normaliser:
+    """Normalise a dataset to zero mean and unit variance; a constant dimension keeps its scale."""
     scale = jnp.std(x, axis=0)
     return Normaliser(jnp.mean(x, axis=0), jnp.where(scale > 1e-6, scale, 1.0))
 
 
 class RunningMoments(eqx.Module):
-    """Moments of everything seen so far (Chan's parallel update, exact for any batch sizes)."""
+    """Moments of all rows so far (Chan's parallel update, exact for any batch sizes)."""
 
     count: Scalar
     mean: Float[Array, " s"]
     squares: Float[Array, " s"]
 
     def update(self, x: Float[Array, "n s"], valid: Bool[Array, " n"]) -> "RunningMoments":
-        """Take in a batch; rows that are not ``valid`` do not count."""
+        """Add the ``valid`` rows of a batch."""
         weight = valid.astype(x.dtype)[:, None]
         count = jnp.sum(weight)
         mean = jnp.sum(weight * x, axis=0) / jnp.maximum(count, 1.0)
@@ -56,11 +53,11 @@ class RunningMoments(eqx.Module):
         )
 
     def normaliser(self) -> Normaliser:
-        """The current scale; the identity before anything was seen."""
+        """The normaliser with these moments; the identity if there are no rows yet."""
         variance = self.squares / jnp.maximum(self.count, 1.0)
         return Normaliser(self.mean, jnp.where(variance > 1e-12, jnp.sqrt(jnp.maximum(variance, 1e-12)), 1.0))
 
 
 def running_moments(size: int) -> RunningMoments:
-    """Nothing seen yet."""
+    """The moments of zero rows."""
     return RunningMoments(jnp.float32(0.0), jnp.zeros(size), jnp.zeros(size))

@@ -16,9 +16,9 @@ def gae(
 ) -> Float[Array, " t"]:
     """A_t = sum_{l>=0} (gamma lambda)^l delta_{t+l},  delta_t = r_t + gamma (1 - terminated_t) V(s_{t+1}) - V(s_t).
 
-    ``values`` has one entry more than ``rewards``. An episode that was truncated bootstraps from the state it reached;
-    one that terminated does not. Steps after the end are not ``valid`` and contribute nothing, so the sum never has to
-    be cut, and the whole recursion is one product with a triangular matrix.
+    ``values`` has one more entry than ``rewards``. A truncated episode bootstraps from the state it reached; a
+    terminated one does not. Steps after the end are not ``valid`` and contribute zero. So the sum never has to be cut,
+    and the whole recursion is one product with a triangular matrix.
     """
     bootstrap = jnp.where(terminated, 0.0, values[1:])
     delta = jnp.where(valid, rewards + gamma * bootstrap - values[:-1], 0.0)

@@ -1,7 +1,7 @@
-"""A replay buffer as a pytree: a ring of transitions, or other rows, that a scan can carry and a vmap can batch.
+"""A replay buffer as a pytree: a ring of transitions (or other rows) that a scan can carry and a vmap can batch.
 
-Of a transition everything is kept that a reward may look at, so that rewards can be computed when it is sampled, with
-what the objective knows by then, instead of when it was played: see `as_episode`.
+A transition stores everything that a reward may depend on. So rewards can be computed when the transition is sampled,
+with the current state of the objective, instead of when it was played: see `as_episode`.
 """
 
 from typing import Any, NamedTuple
@@ -18,8 +18,8 @@ from edl.types import Key, Scalar
 class Transition(NamedTuple):
     """One step from s_t to s_{t+1} under a skill. A batch of transitions has a leading axis everywhere.
 
-    ``reward`` is what the objective paid when the step was played. A time limit is no termination: the state it cut off
-    has a value like any other. ``remaining`` counts the steps that followed in the same episode.
+    ``reward`` is the reward that was computed when the step was played. ``terminated`` is false at a time limit,
+    because the state reached there has a value like any other. ``remaining`` counts the later steps of the episode.
     """
 
     observations: Float[Array, "2 o"]
@@ -32,9 +32,9 @@ class Transition(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """The last ``capacity`` rows: the first ``size`` are real, and ``cursor`` is written next.
+    """The last ``capacity`` rows: the first ``size`` rows are real, and row ``cursor`` is written next.
 
-    A row is a transition for the learner; an objective may keep a ring of whatever it learns from.
+    The learner stores transitions; an objective may use a ring for other rows.
     """
 
     rows: PyTree
@@ -43,18 +43,18 @@ class Replay(NamedTuple):
 
     @property
     def capacity(self) -> int:
-        """How many rows there is room for."""
+        """Maximum number of rows."""
         return jax.tree.leaves(self.rows)[0].shape[0]
 
 
-def blank_replay(like: PyTree, capacity: int) -> Replay:
-    """Room for ``capacity`` rows of the shapes in ``like``, a batch of them (or `jax.eval_shape` of one)."""
+def empty_replay(like: PyTree, capacity: int) -> Replay:
+    """A ring for ``capacity`` rows with the shapes of ``like``, a batch of rows (or its `jax.eval_shape`)."""
     rows = jax.tree.map(lambda x: jnp.zeros((capacity, *x.shape[1:]), x.dtype), like)
     return Replay(rows, jnp.int32(0), jnp.int32(0))
 
 
-def transitions_of(episodes: Episode, rewards: Float[Array, "e t"]) -> tuple[Transition, Bool[Array, " n"]]:
-    """Every step of a batch of episodes, one row each in the order they were played, and whether it counts."""
+def to_transitions(episodes: Episode, rewards: Float[Array, "e t"]) -> tuple[Transition, Bool[Array, " n"]]:
+    """The steps of a batch of episodes, one row each in the order of play, and whether each is valid."""
     horizon = episodes.valid.shape[1]
 
     def pairs(x: Float[Array, "e t1 d"]) -> Float[Array, "e t 2 d"]:
@@ -74,10 +74,10 @@ def transitions_of(episodes: Episode, rewards: Float[Array, "e t"]) -> tuple[Tra
 
 
 def add(replay: Replay, rows: PyTree, valid: Bool[Array, " n"]) -> Replay:
-    """Write the valid rows, at most ``capacity`` of them, over the oldest ones."""
+    """Write the valid rows (at most ``capacity``) over the oldest ones."""
     rank = jnp.cumsum(valid) - 1
     count = jnp.sum(valid)
-    # Invalid rows are sent outside, where they are dropped, so that they use up no room.
+    # Invalid rows get an index outside the ring, where they are dropped, so they take up no space.
     places = jnp.where(valid, (replay.cursor + rank) % replay.capacity, replay.capacity)
     written = jax.tree.map(lambda old, new: old.at[places].set(new, mode="drop"), replay.rows, rows)
     size = jnp.minimum(replay.size + count, replay.capacity)
@@ -85,29 +85,25 @@ def add(replay: Replay, rows: PyTree, valid: Bool[Array, " n"]) -> Replay:
 
 
 def sample(key: Key, replay: Replay, shape: tuple[int, ...]) -> Int[Array, "..."]:
-    """Rows drawn uniformly, with replacement, from those that are there (at least one must be)."""
+    """Row numbers drawn uniformly, with replacement, from the real rows. There must be at least one."""
     return jax.random.randint(key, shape, 0, replay.size)
 
 
 def read(replay: Replay, rows: Int[Array, "..."]) -> PyTree:
-    """Some of the rows."""
+    """The rows with these numbers."""
     return jax.tree.map(lambda x: x[rows], replay.rows)
 
 
-def reached_later(replay: Replay, rows: Int[Array, " n"], share: Float[Array, " n"]) -> Float[Array, "n s"]:
-    """The features in s_{t+1} .. s_T of each row's own episode, at the ``share`` in [0, 1) of what was left of it.
-
-    A ring forgets the oldest steps first, so that of a step that is there the later ones are there too.
-    """
-    ahead = jnp.floor(share * (replay.rows.remaining[rows] + 1)).astype(jnp.int32)
-    return replay.rows.features[(rows + ahead) % replay.capacity, 1]
+def sample_steps(key: Key, replay: Replay, count: int) -> Episode:
+    """``count`` steps of the replay buffer, drawn uniformly, as a batch of episodes of length one."""
+    return jax.vmap(as_episode)(read(replay, sample(key, replay, (count,))))
 
 
 def as_episode(transition: Transition) -> Episode:
-    """A transition as an episode of one step, so that ``objective.reward`` can be asked what it is worth now.
+    """A transition as an episode of one step, for which ``objective.reward`` can be computed again.
 
-    That is the same as in its own episode for every reward that looks at s_t, s_{t+1}, z and the end of the episode
-    (``terminated`` or ``truncated``) alone; a reward for whole episodes cannot be told from one step.
+    The reward is the same as in the transition's own episode if it depends only on s_t, s_{t+1}, z and the end of the
+    episode (``terminated`` or ``truncated``). A reward for whole episodes cannot be computed from one step.
     """
     remaining = transition.remaining
     last = jnp.bool_(False) if remaining is None else (remaining == 0) & ~transition.terminated
@@ -122,13 +118,15 @@ def as_episode(transition: Transition) -> Episode:
     )
 
 
-def ended(episodes: Episode, bootstrap: bool) -> Episode:
-    """Episodes in which a time limit ends the world too, unless it is bootstrapped over."""
-    return episodes if bootstrap else episodes._replace(terminated=episodes.terminated | episodes.truncated)
+def end_at_time_limit(episodes: Episode) -> Episode:
+    """The same episodes with every time limit marked as a termination."""
+    return episodes._replace(terminated=episodes.terminated | episodes.truncated)
 
 
-def relabelled(key: Key, objective: Objective, learned: Any, replay: Replay, rows: Int[Array, "m n"]) -> Skill | None:
-    """The skills that rows are replayed with; None if those they were played with. All at once, as in `draw`."""
+def relabel_skills(
+    key: Key, objective: Objective, learned: Any, replay: Replay, rows: Int[Array, "m n"]
+) -> Skill | None:
+    """The skills that all ``rows`` are replayed with, or None if these are the skills they were played with."""
     if objective.relabel is keep_skill:
         return None
     share_key, relabel_key = jax.random.split(key)
@@ -140,6 +138,11 @@ def relabelled(key: Key, objective: Objective, learned: Any, replay: Replay, row
     return jax.tree.map(lambda x: x.reshape(*rows.shape, *x.shape[1:]), skills)
 
 
-def recalled(key: Key, replay: Replay, count: int) -> Episode:
-    """``count`` steps of the replay buffer, drawn uniformly, as a batch of episodes of length one."""
-    return jax.vmap(as_episode)(read(replay, sample(key, replay, (count,))))
+def reached_later(replay: Replay, rows: Int[Array, " n"], share: Float[Array, " n"]) -> Float[Array, "n s"]:
+    """Features of one of the states s_{t+1} .. s_T of each row's own episode.
+
+    ``share`` in [0, 1) selects the state: 0 is s_{t+1}, and values close to 1 are s_T. The ring overwrites the oldest
+    steps first, so it holds all later steps of every step it holds.
+    """
+    ahead = jnp.floor(share * (replay.rows.remaining[rows] + 1)).astype(jnp.int32)
+    return replay.rows.features[(rows + ahead) % replay.capacity, 1]

@@ -1,23 +1,29 @@
-"""SAC (Haarnoja et al., 2018), written once, against `Objective`: one iteration plays episodes and descends on replay.
+"""SAC (Haarnoja et al., 2018), written once against `Objective`.
 
-The losses are in `edl.rl.soft`, the ring of transitions is in `edl.rl.replay`, and the signature is that of
-`edl.rl.ppo.ppo`. Actions may be continuous or discrete.
+Each iteration plays episodes, adds them to a replay buffer (`edl.rl.replay`), lets the objective learn, and takes
+gradient steps on sampled transitions:
 
-What was paid in the past goes out of date while an objective learns, so rewards are computed anew whenever a transition
-is sampled (``refresh``), from that transition alone: see `edl.rl.replay.as_episode`. Where the reward is one for whole
-episodes, turn that off, and each step keeps what it was paid when it was played. The objective learns as it does under
-PPO, from the fresh episodes of each iteration, but before the gradient steps; or, where ``recall`` says so, from steps
-drawn from the replay buffer, each as an episode of length one. One that wants to learn from older episodes as a whole
-has to remember them (`edl.explore.smm` does).
+    V(s,z)   = E_{a ~ pi} [ min_i Q_i(s,z,a) - alpha log pi(a|s,z) ]
+    L_Q      = sum_i (Q_i(s,z,a) - r - gamma (1 - terminated) V'(s',z))^2,   V' from targets that follow the Q_i slowly
+    L_pi     = -V(s,z), through the actions
+    L_alpha  = log alpha (H(pi(.|s,z)) - H*), if alpha is learned
 
-An objective may have steps replayed with other skills than they were played with (``relabel``); and where its reward is
-linear in z, the critics learn successor features (`edl.rl.successor`).
+The expectation is over one reparametrised action, or over all actions if they are discrete (Christodoulou, 2019).
+
+Old rewards go out of date while an objective learns. So rewards are computed again whenever a minibatch is sampled
+(``refresh_rewards``), for each transition as an episode of one step: see `edl.rl.replay.as_episode`. Turn this off for
+a reward for whole episodes; each step then keeps the reward computed when it was played. The objective learns before
+the gradient steps, from the new episodes of the iteration as under PPO, or from ``objective_batch_size`` steps of the
+replay buffer. An objective that learns from whole old episodes has to store them itself (`edl.explore.smm` does).
+
+If the reward is linear in z, the critics learn successor features (`edl.rl.successor`).
 """
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
@@ -27,81 +33,96 @@ from edl.artifacts import SkillPolicy
 from edl.config import check, config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.nets.optim import Trained, descend, start
-from edl.nets.distributions import Categorical
-from edl.nets.mlp import MLP
-from edl.nets.normalise import Normaliser, RunningMoments, identity, running_moments
-from edl.objective import Objective, train_on_all, keep_skill, no_extra_input
+from edl.nets.distributions import Categorical, TanhGaussian, action_distribution
+from edl.nets.mlp import MLP, mlp
+from edl.nets.normalise import Normaliser, RunningMoments, identity_normaliser, running_moments
+from edl.nets.optim import Trained, gradient_step, new_trained
+from edl.objective import Objective, check_supported, keep_skill
 from edl.program import Program
-from edl.rl.ppo import flat_observations, play
+from edl.rl.ppo import flat_observations, play_episodes
 from edl.rl.replay import (
     Replay,
     Transition,
     add,
     as_episode,
-    blank_replay,
-    ended,
+    empty_replay,
+    end_at_time_limit,
     read,
-    recalled,
-    relabelled,
+    relabel_skills,
     sample,
-    transitions_of,
+    sample_steps,
+    to_transitions,
 )
-from edl.rl.soft import LOSSES, Actions, Agent, Batch, Rules, actions_of, new_agent, sac_loss
-from edl.rl.successor import successor_loss
 from edl.types import Key, Metrics, Scalar
+
+SUPPORTED = ("before_rewards", "relabel", "linear")
+"""The optional fields of an `Objective` that SAC uses. It rejects an objective that sets any other."""
+LOSS_METRICS = ("critic_loss", "value", "entropy", "alpha")
+"""Metrics of a gradient step."""
 
 
 @config
 class SACConfig:
-    """How SAC plays and learns; a gradient step per environment step, as in its paper."""
+    """The default is one gradient step per environment step, as in the paper of SAC."""
 
     iterations: int = 1000
-    """Cycles of playing and descending."""
+    """Iterations. Each plays episodes and takes gradient steps on the replay buffer."""
     rollouts: int = 4
     """Episodes per iteration."""
     capacity: int = 100_000
     """Transitions that the replay buffer holds."""
     warmup: int = 1000
-    """Environment steps before the first gradient step, played by the untrained policy."""
+    """Environment steps before the first gradient step. The untrained policy plays them."""
     update_every: int = 1
     """Environment steps per update."""
     gradient_steps: int = 1
     """Gradient steps per update."""
     batch_size: int = 128
+    """Transitions per gradient step."""
     hidden: tuple[int, ...] = (128, 128)
+    """Sizes of the hidden layers of the actor and of the critics."""
     normalise: bool = False
-    """Normalise observations by running moments (otherwise by the normaliser that is handed in, if any)."""
-    refresh: bool = True
-    """Compute rewards when a transition is sampled, rather than when it is played."""
-    recall: int = 0
-    """Replayed steps that the objective learns from in an iteration; with 0, it learns from the fresh episodes."""
+    """Normalise observations by running moments (otherwise by the given normaliser, if there is one)."""
+    refresh_rewards: bool = True
+    """Compute the reward of a transition when it is sampled, instead of when it is played."""
+    objective_batch_size: int = 0
+    """Replayed steps per iteration that the objective learns from. 0: it learns from the new episodes."""
     bootstrap: bool = True
-    """At the time limit, bootstrap from V(s_T); off where the reward is paid at the end alone."""
+    """Bootstrap from V(s_T) at the time limit. Turn it off if the reward is terminal."""
     learn_entropy_weight: bool = False
-    """Adapt alpha, so that the policy keeps ``keep_actions`` in play."""
-    keep_actions: float = 0.2
-    """H* is the entropy of a uniform choice among this share of the actions (per dimension)."""
+    """Learn alpha, such that the entropy of the policy stays near the target entropy H*."""
+    target_entropy_share: float = 0.2
+    """H* is the entropy of a uniform distribution over this share of the actions (per dimension)."""
     entropy_weight: float = 0.1
-    """alpha; the first one, if it is learned."""
+    """alpha, or its initial value if it is learned."""
     learning_rate: float = 1e-3
+    """Learning rate of the actor, the critics and alpha."""
     gamma: float = 0.99
+    """Discount factor."""
     tau: float = 0.005
-    """Share of the way to the critics that their targets go in a gradient step."""
+    """Fraction by which the target critics move towards the critics per gradient step."""
 
 
-Loss = Callable[[Agent, Batch, MLP, Rules], tuple[Scalar, Metrics]]
+Actions: TypeAlias = Categorical | TanhGaussian
+
+
+class Agent(eqx.Module):
+    """The actor pi(a|s,z), both critics Q_i(s,z,a) with a leading axis, and log alpha (unused if alpha is fixed)."""
+
+    actor: MLP
+    critics: MLP
+    log_alpha: Scalar
 
 
 class Learner(NamedTuple):
-    """What a gradient step changes."""
+    """The agent with its optimiser, and the target critics."""
 
     agent: Trained
     targets: MLP
 
 
 class SACState(NamedTuple):
-    """What SAC carries from one iteration to the next."""
+    """The carry from one iteration to the next. ``objective`` is the state of the objective."""
 
     learner: Learner
     replay: Replay
@@ -109,15 +130,42 @@ class SACState(NamedTuple):
     moments: RunningMoments
 
 
-class Draws(NamedTuple):
-    """All that is random in a gradient step: rows of the replay buffer, and the noise of the actions in s' and s.
+class LossSettings(NamedTuple):
+    """What the losses depend on besides the networks and the batch. ``alpha`` is None if it is learned."""
 
-    ``skill`` is what the rows are replayed with, where that is not the skill they were played with.
+    actions: Actions
+    gamma: float | Scalar
+    alpha: float | Scalar | None
+    target_entropy_share: float | Scalar
+
+
+class Draws(NamedTuple):
+    """The random numbers of a gradient step: rows of the replay buffer, and the noise of the actions in s' and s.
+
+    ``skill`` are the skills that the rows are replayed with, or None if these are the skills they were played with.
     """
 
     rows: Int[Array, " n"]
     noise: Float[Array, "n 2 a"]
     skill: Skill | None = None
+
+
+class Batch(NamedTuple):
+    """One row per transition. ``inputs`` are (s,z) and ``next_inputs`` (s',z), as the actor sees them.
+
+    ``noise`` determines the actor's actions in s' and in s; it has no columns if actions are discrete. ``rewards`` has
+    one column per cumulant if the critics learn successor features.
+    """
+
+    inputs: Float[Array, "n i"]
+    next_inputs: Float[Array, "n i"]
+    actions: Array
+    rewards: Float[Array, " n *d"]
+    terminated: Bool[Array, " n"]
+    noise: Float[Array, "n 2 a"]
+
+
+Loss: TypeAlias = Callable[[Agent, Batch, MLP, LossSettings], tuple[Scalar, Metrics]]
 
 
 def sac(
@@ -129,50 +177,56 @@ def sac(
     normaliser: Normaliser | None = None,
 ) -> Program[SACState, SkillPolicy]:
     """Train pi(a|s,z) to maximise the objective's reward."""
-    check_fits(env, objective, config)
-    rules = rules_of(env, config)
-    fixed = identity(env.observation_size) if normaliser is None else normaliser
+    check_supported(objective, "sac()", SUPPORTED)
+    check_config(env, objective, config)
+    settings, loss = loss_settings(env, config), select_loss(objective)
+    fixed = identity_normaliser(env.observation_size) if normaliser is None else normaliser
     optimiser = optax.flatten(optax.adam(config.learning_rate))  # flat: one loop to compile instead of one per layer
     values = 1 if objective.linear is None else codes.shape[-1]
-    loss = loss_of(objective)
 
     def policy_of(actor: MLP, moments: RunningMoments) -> SkillPolicy:
-        return SkillPolicy(actor, moments.normaliser() if config.normalise else fixed, rules.actions, codes)
+        return SkillPolicy(actor, moments.normaliser() if config.normalise else fixed, settings.actions, codes)
 
     def init(key: Key) -> SACState:
-        agent_key, objective_key, probe_key = jax.random.split(key, 3)
+        agent_key, objective_key, example_key = jax.random.split(key, 3)
         learned = objective.init(objective_key)
         inputs = env.observation_size + codes.shape[-1]
-        agent = new_agent(agent_key, inputs, rules.actions, config.hidden, config.entropy_weight, values)
+        agent = new_agent(agent_key, inputs, settings.actions, config.hidden, config.entropy_weight, values)
         moments = running_moments(env.observation_size)
 
-        def some_transitions() -> Transition:
-            episodes = play(probe_key, env, objective, learned, policy_of(agent.actor, moments), 1)
-            return transitions_of(episodes, paid(objective, learned, episodes))[0]
+        def example_transitions() -> Transition:
+            episodes = play_episodes(example_key, env, objective, learned, policy_of(agent.actor, moments), 1)
+            return to_transitions(episodes, episode_rewards(objective, learned, episodes)[0])[0]
 
-        replay = blank_replay(jax.eval_shape(some_transitions), config.capacity)
-        return SACState(Learner(start(optimiser, agent), agent.critics), replay, learned, moments)
+        replay = empty_replay(jax.eval_shape(example_transitions), config.capacity)
+        return SACState(Learner(new_trained(optimiser, agent), agent.critics), replay, learned, moments)
 
     def step(state: SACState, key: Key) -> tuple[SACState, Metrics]:
-        play_key, update_key, descend_key, relabel_key, recall_key = jax.random.split(key, 5)
+        play_key, update_key, draw_key, relabel_key, objective_key = jax.random.split(key, 5)
         policy = policy_of(state.learner.agent.params.actor, state.moments)
-        episodes = play(play_key, env, objective, state.objective, policy, config.rollouts)
-        rewards = paid(objective, state.objective, episodes)
-        replay = add(state.replay, *transitions_of(ended(episodes, config.bootstrap), rewards))
-        lesson = recalled(recall_key, replay, config.recall) if config.recall else episodes
-        learned, metrics = objective.update(update_key, state.objective, lesson)
+        episodes = play_episodes(play_key, env, objective, state.objective, policy, config.rollouts)
+        rewards, learned = episode_rewards(objective, state.objective, episodes)
+        added = episodes if config.bootstrap else end_at_time_limit(episodes)
+        replay = add(state.replay, *to_transitions(added, rewards))
+        objective_batch = episodes
+        if config.objective_batch_size:
+            objective_batch = sample_steps(objective_key, replay, config.objective_batch_size)
+        learned, metrics = objective.update(update_key, learned, objective_batch)
         moments = state.moments.update(*flat_observations(episodes)) if config.normalise else state.moments
         normaliser = policy_of(policy.actor, moments).normaliser
 
         def improve(learner: Learner, draws: Draws) -> tuple[Learner, Metrics]:
             transitions = read(replay, draws.rows)
             transitions = transitions if draws.skill is None else transitions._replace(skill=draws.skill)
-            rewards = worth(objective, learned, transitions) if config.refresh else transitions.reward
-            batch = batch_of(transitions, rewards, draws.noise, normaliser)
-            return gradient_step(learner, batch, rules, loss, optimiser, config.tau)
+            rewards = transitions.reward
+            if config.refresh_rewards:
+                rewards = replayed_rewards(objective, learned, transitions)
+            batch = to_batch(transitions, rewards, draws.noise, normaliser)
+            return update_learner(learner, batch, settings, loss, optimiser, config.tau)
 
-        draws = draw(descend_key, replay, rules.actions, (steps_per_iteration(env, config), config.batch_size))
-        draws = draws._replace(skill=relabelled(relabel_key, objective, learned, replay, draws.rows))
+        shape = (steps_per_iteration(env, config), config.batch_size)
+        draws = draw_batches(draw_key, replay, settings.actions, shape)
+        draws = draws._replace(skill=relabel_skills(relabel_key, objective, learned, replay, draws.rows))
         learner, losses = repeat_if(replay.size >= config.warmup, improve, state.learner, draws)
         metrics = {"return": jnp.mean(jnp.sum(rewards, axis=1)), **losses, **metrics}
         return SACState(learner, replay, learned, moments), metrics
@@ -183,58 +237,87 @@ def sac(
     return Program(init, step, finish, config.iterations, config.rollouts * env.horizon)
 
 
-def check_fits(env: Env, objective: Objective, config: SACConfig) -> None:
-    """Refuse what SAC cannot do."""
-    alone = objective.siblings == 1 and objective.privileged is no_extra_input and objective.weight is train_on_all
-    check(alone, "an objective with siblings, under SAC", "its replay knows single episodes only", "Learn with PPO.")
+def check_config(env: Env, objective: Objective, config: SACConfig) -> None:
+    """Raise a `ConfigError` if the replay buffer is too small, or if the objective needs refreshed rewards."""
     least = max(config.rollouts * env.horizon, config.warmup)
     check(
         config.capacity >= least,
-        f"capacity={config.capacity}",
-        f"the replay buffer must hold an iteration and the warm-up, {least} steps",
-        "Raise it, or play fewer rollouts.",
+        f"capacity must be at least {least} (got {config.capacity}), because the replay buffer must hold the steps of "
+        "an iteration and the warm-up. Raise capacity, or lower rollouts or warmup.",
     )
+    needs_refresh = objective.relabel is not keep_skill or objective.linear is not None
     check(
-        config.refresh or (objective.relabel is keep_skill and objective.linear is None),
-        "refresh=False",
-        "an objective that relabels steps, or whose reward is linear, pays when they are sampled",
-        "Leave refresh on.",
+        config.refresh_rewards or not needs_refresh,
+        "refresh_rewards must be true for an objective with 'relabel' or 'linear' (got False), because its rewards can "
+        "only be computed when transitions are sampled. Leave refresh_rewards at its default.",
     )
 
 
 def steps_per_iteration(env: Env, config: SACConfig) -> int:
-    """Gradient steps in an iteration, at least one."""
+    """Gradient steps per iteration, at least one."""
     return max(config.rollouts * env.horizon * config.gradient_steps // config.update_every, 1)
 
 
-def rules_of(env: Env, config: SACConfig) -> Rules:
-    """The config, as far as it is about losses."""
+def loss_settings(env: Env, config: SACConfig) -> LossSettings:
+    """The action distribution of SAC for ``env``, and the part of the config that the losses depend on."""
+    actions: Any = action_distribution(env.action_space, "tanh_gaussian")  # a Categorical if actions are discrete
     alpha = None if config.learn_entropy_weight else config.entropy_weight
-    return Rules(actions_of(env), config.gamma, alpha, config.keep_actions)
+    return LossSettings(actions, config.gamma, alpha, config.target_entropy_share)
 
 
-def draw(key: Key, replay: Replay, actions: Actions, shape: tuple[int, int]) -> Draws:
-    """The draws of several gradient steps at once: inside their loop, each would be compiled and called by itself."""
+def select_loss(objective: Objective) -> Loss:
+    """`sac_loss`, or `successor_loss` if the objective's reward is linear in z."""
+    if objective.linear is None:
+        return sac_loss
+    from edl.rl.successor import successor_loss  # here, because it imports this file
+
+    return functools.partial(successor_loss, gpi_codes=objective.linear.gpi_codes)
+
+
+def new_agent(
+    key: Key, inputs: int, actions: Actions, hidden: tuple[int, ...], alpha: float | Scalar, values: int = 1
+) -> Agent:
+    """An untrained agent whose critics compute ``values`` numbers per action.
+
+    The critics of discrete actions compute them for all actions at once. Other critics take the action as an input.
+    """
+    actor_key, critic_key = jax.random.split(key)
+    first, last = (inputs, actions.size) if isinstance(actions, Categorical) else (inputs + actions.low.shape[0], 1)
+    return Agent(
+        actor=mlp(actor_key, (inputs, *hidden, actions.size), last_scale=1e-2),
+        critics=jax.vmap(lambda key: mlp(key, (first, *hidden, last * values)))(jax.random.split(critic_key)),
+        log_alpha=jnp.log(jnp.asarray(alpha, jnp.float32)),
+    )
+
+
+# Rewards and batches
+
+
+def episode_rewards(objective: Objective, learned: Any, episodes: Episode) -> tuple[Float[Array, "e t"], Any]:
+    """The rewards of new episodes (0 for invalid steps), and the state that ``objective.before_rewards`` returned."""
+    learned = objective.before_rewards(learned, episodes)
+    return jnp.where(episodes.valid, jax.vmap(objective.reward, (None, 0))(learned, episodes), 0.0), learned
+
+
+def replayed_rewards(objective: Objective, learned: Any, transitions: Transition) -> Float[Array, " n *d"]:
+    """The current rewards of a minibatch of transitions, or their cumulants if the reward is linear in z."""
+    steps = jax.vmap(as_episode)(transitions)
+    learned = objective.before_rewards(learned, steps)
+    reward = objective.reward if objective.linear is None else objective.linear.cumulants
+    return jax.vmap(reward, (None, 0))(learned, steps)[:, 0]
+
+
+def draw_batches(key: Key, replay: Replay, actions: Actions, shape: tuple[int, int]) -> Draws:
+    """The random numbers of all gradient steps at once. Inside their loop, every draw would be compiled separately."""
     row_key, noise_key = jax.random.split(key)
     size = 0 if isinstance(actions, Categorical) else actions.low.shape[0]
     return Draws(sample(row_key, replay, shape), jax.random.normal(noise_key, (*shape, 2, size)))
 
 
-def paid(objective: Objective, learned: Any, episodes: Episode) -> Float[Array, "e t"]:
-    """The rewards of the valid steps of a batch of episodes."""
-    return jnp.where(episodes.valid, jax.vmap(objective.reward, (None, 0))(learned, episodes), 0.0)
-
-
-def worth(objective: Objective, learned: Any, transitions: Transition) -> Float[Array, " n *d"]:
-    """What the objective pays for transitions now, cumulant by cumulant if its reward is linear in z."""
-    pay = objective.reward if objective.linear is None else objective.linear.cumulants
-    return jax.vmap(pay, (None, 0))(learned, jax.vmap(as_episode)(transitions))[:, 0]
-
-
-def batch_of(
+def to_batch(
     transitions: Transition, rewards: Float[Array, " n *d"], noise: Float[Array, "n 2 a"], normaliser: Normaliser
 ) -> Batch:
-    """Transitions as the agent sees them."""
+    """The batch of these transitions, with normalised observations."""
     observations = jax.vmap(jax.vmap(normaliser))(transitions.observations)
     codes = transitions.skill.code
     return Batch(
@@ -247,34 +330,89 @@ def batch_of(
     )
 
 
+# Gradient steps and losses
+
+
 def repeat_if(
     ready: Bool[Array, ""], improve: Callable[[Learner, Draws], tuple[Learner, Metrics]], learner: Learner, draws: Draws
 ) -> tuple[Learner, Metrics]:
-    """Improve once per row of ``draws``, or leave the learner alone; metrics are means, zero if there are none yet."""
+    """Improve the learner once per row of ``draws`` if it is ``ready``. Metrics are means, or zero if it is not."""
 
     def repeat(learner: Learner) -> tuple[Learner, Metrics]:
         learner, metrics = jax.lax.scan(improve, learner, draws)
         return learner, jax.tree.map(jnp.mean, metrics)
 
-    nothing_yet = {name: jnp.float32(0.0) for name in LOSSES}
-    return jax.lax.cond(ready, repeat, lambda learner: (learner, nothing_yet), learner)
+    no_metrics = {name: jnp.float32(0.0) for name in LOSS_METRICS}
+    return jax.lax.cond(ready, repeat, lambda learner: (learner, no_metrics), learner)
 
 
-def loss_of(objective: Objective) -> Loss:
-    """That of SAC, or of SAC over successor features."""
-    linear = objective.linear
-    return sac_loss if linear is None else functools.partial(successor_loss, policies=linear.policies)
-
-
-def gradient_step(
+def update_learner(
     learner: Learner,
     batch: Batch,
-    rules: Rules,
+    settings: LossSettings,
     loss: Loss,
     optimiser: optax.GradientTransformation,
     tau: float | Scalar,
 ) -> tuple[Learner, Metrics]:
-    """Actor, critics and alpha descend together, each on its own term of the loss; then the targets follow."""
-    agent, metrics = descend(optimiser, learner.agent, loss, batch, learner.targets, rules)
+    """One gradient step of actor, critics and alpha together, each on its own term of the loss; then of the targets."""
+    agent, metrics = gradient_step(optimiser, learner.agent, loss, batch, learner.targets, settings)
     targets = jax.tree.map(lambda old, new: old + tau * (new - old), learner.targets, agent.params.critics)
     return Learner(agent, targets), metrics
+
+
+def sac_loss(agent: Agent, batch: Batch, targets: MLP, settings: LossSettings) -> tuple[Scalar, Metrics]:
+    """L_Q + L_pi + L_alpha of the module docstring: each parameter has a gradient from one of them only."""
+    alpha = jnp.exp(agent.log_alpha) if settings.alpha is None else jnp.asarray(settings.alpha, jnp.float32)
+    alpha, critics = jax.lax.stop_gradient((alpha, agent.critics))
+
+    following, _ = soft_values(agent.actor, targets, batch.next_inputs, batch.noise[:, 0], settings.actions, alpha)
+    backups = batch.rewards + settings.gamma * jnp.where(batch.terminated, 0.0, following)
+    errors = played_values(agent.critics, batch, settings.actions) - jax.lax.stop_gradient(backups)
+    critic_loss = jnp.sum(jnp.mean(errors**2, axis=1))
+
+    values, entropies = soft_values(agent.actor, critics, batch.inputs, batch.noise[:, 1], settings.actions, alpha)
+    value, entropy = jnp.mean(values), jnp.mean(entropies)
+    loss = critic_loss - value
+    if settings.alpha is None:
+        target = target_entropy(settings.actions, settings.target_entropy_share)
+        loss += agent.log_alpha * jax.lax.stop_gradient(entropy - target)
+    return loss, dict(zip(LOSS_METRICS, (critic_loss, value, entropy, alpha), strict=True))
+
+
+def soft_values(
+    actor: MLP,
+    critics: MLP,
+    inputs: Float[Array, "n i"],
+    noise: Float[Array, "n a"],
+    actions: Actions,
+    alpha: Scalar,
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+    """V(s,z), and the entropy of pi(.|s,z)."""
+    params = jax.vmap(actor)(inputs)
+    if isinstance(actions, Categorical):
+        log_probs = jax.nn.log_softmax(params)
+        qs = jnp.min(critic_values(critics, inputs), axis=0)
+        entropies = -jnp.sum(jnp.exp(log_probs) * log_probs, axis=1)
+        return jnp.sum(jnp.exp(log_probs) * qs, axis=1) + alpha * entropies, entropies
+    drawn, log_probs = jax.vmap(actions.reparametrise)(noise, params)
+    qs = jnp.min(critic_values(critics, jnp.concatenate([inputs, drawn], axis=1))[..., 0], axis=0)
+    return qs - alpha * log_probs, -log_probs
+
+
+def played_values(critics: MLP, batch: Batch, actions: Actions) -> Float[Array, "2 n"]:
+    """Q_i(s,z,a) of the actions in the batch."""
+    if isinstance(actions, Categorical):
+        return jnp.take_along_axis(critic_values(critics, batch.inputs), batch.actions[None, :, None], axis=2)[..., 0]
+    return critic_values(critics, jnp.concatenate([batch.inputs, batch.actions], axis=1))[..., 0]
+
+
+def critic_values(critics: MLP, inputs: Float[Array, "n i"]) -> Float[Array, "2 n q"]:
+    """The outputs of both critics for all inputs."""
+    return jax.vmap(lambda critic: jax.vmap(critic)(inputs))(critics)
+
+
+def target_entropy(actions: Actions, share: float | Scalar) -> Scalar:
+    """H*: the entropy of a uniform distribution over a ``share`` of the actions, per dimension (at least one)."""
+    if isinstance(actions, Categorical):
+        return jnp.log(1 + share * (actions.size - 1))
+    return jnp.sum(jnp.log(share * (actions.high - actions.low)))

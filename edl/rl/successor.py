@@ -1,16 +1,16 @@
-"""The losses of SAC where the reward is linear in z: critics of successor features (Barreto et al., 2017).
+"""The loss of SAC for rewards that are linear in z: the critics learn successor features (Barreto et al., 2017).
 
 With r_t = phi_t . z the critics learn psi(s,z,a) = E[ sum_t gamma^t phi_t ] of the policy pi(.|.,z), one number per
-cumulant, and Q = psi . w is the value of that policy for every task w, not only for its own:
+cumulant. Q = psi . w is then the value of that policy for every task w, not only for its own:
 
     L_psi  = sum_i || psi_i(s,z,a) - phi - gamma (1 - terminated) psi'(s',z,a') ||^2,      a' ~ pi(.|s',z)
     L_pi   = -E_{a ~ pi(.|s,z)} [ max_j psi(s,z_j,a) . z - alpha log pi(a|s,z) ]
 
-psi' is that of the target critic with the lesser psi' . z. The maximum over the policies of z and of other codes z_j is
-generalised policy improvement (GPI): the policy for z becomes at least as good at z as the best of theirs.
+psi' is the target critic with the smaller psi' . z. The maximum over the policies of z and of other codes z_j is
+generalised policy improvement (GPI): the policy for z becomes at least as good at z as the best of them.
 
-Departs from SAC: the entropy of later actions, which is not linear in z, is no part of psi: alpha rewards that of the
-next action alone.
+Departs from SAC: psi does not contain the entropy of later actions, because that is not linear in z. So alpha rewards
+only the entropy of the next action.
 """
 
 from collections.abc import Callable
@@ -21,41 +21,43 @@ from jaxtyping import Array, Float
 
 from edl.nets.distributions import Categorical
 from edl.nets.mlp import MLP
-from edl.rl.soft import LOSSES, Actions, Agent, Batch, Rules, evaluate, target_entropy
+from edl.rl.sac import LOSS_METRICS, Actions, Agent, Batch, LossSettings, critic_values, target_entropy
 from edl.types import Metrics, Scalar
 
-Policies = Callable[[Float[Array, "n d"]], Float[Array, "g n d"]]
+GPICodes = Callable[[Float[Array, "n d"]], Float[Array, "g n d"]]
 
 
 def successor_loss(
-    agent: Agent, batch: Batch, targets: MLP, rules: Rules, policies: Policies
+    agent: Agent, batch: Batch, targets: MLP, settings: LossSettings, gpi_codes: GPICodes
 ) -> tuple[Scalar, Metrics]:
-    """L_psi + L_pi of the module docstring (and L_alpha of `edl.rl.soft`), with the cumulants as ``rewards``."""
-    alpha = jnp.exp(agent.log_alpha) if rules.alpha is None else jnp.asarray(rules.alpha, jnp.float32)
+    """L_psi + L_pi of the module docstring (and L_alpha of `edl.rl.sac`); ``batch.rewards`` are the cumulants."""
+    alpha = jnp.exp(agent.log_alpha) if settings.alpha is None else jnp.asarray(settings.alpha, jnp.float32)
     alpha, critics = jax.lax.stop_gradient((alpha, agent.critics))
     size = batch.rewards.shape[1]
     codes = batch.inputs[:, -size:]
 
-    following = expected(agent.actor, targets, batch.next_inputs, batch.noise[:, 0], rules.actions, size)
-    backups = batch.rewards + rules.gamma * jnp.where(batch.terminated[:, None], 0.0, lesser(following, codes))
-    errors = played_features(agent.critics, batch, rules.actions) - jax.lax.stop_gradient(backups)
+    following = expected_features(agent.actor, targets, batch.next_inputs, batch.noise[:, 0], settings.actions, size)
+    following = smaller_features(following, codes)
+    backups = batch.rewards + settings.gamma * jnp.where(batch.terminated[:, None], 0.0, following)
+    errors = played_features(agent.critics, batch, settings.actions) - jax.lax.stop_gradient(backups)
     critic_loss = jnp.sum(jnp.mean(errors**2, axis=(1, 2))) * size
 
-    values, entropies = improved_values(agent.actor, critics, batch, rules.actions, policies(codes))
+    values, entropies = gpi_values(agent.actor, critics, batch, settings.actions, gpi_codes(codes))
     value, entropy = jnp.mean(values + alpha * entropies), jnp.mean(entropies)
     loss = critic_loss - value
-    if rules.alpha is None:
-        loss += agent.log_alpha * jax.lax.stop_gradient(entropy - target_entropy(rules.actions, rules.keep))
-    return loss, dict(zip(LOSSES, (critic_loss, value, entropy, alpha), strict=True))
+    if settings.alpha is None:
+        target = target_entropy(settings.actions, settings.target_entropy_share)
+        loss += agent.log_alpha * jax.lax.stop_gradient(entropy - target)
+    return loss, dict(zip(LOSS_METRICS, (critic_loss, value, entropy, alpha), strict=True))
 
 
 def successor_features(critics: MLP, inputs: Float[Array, "n i"], size: int) -> Float[Array, "2 n q d"]:
-    """psi_i of all inputs, for all actions where these are discrete; else q = 1, and the action ends the inputs."""
-    flat = evaluate(critics, inputs)
+    """psi_i of all inputs. Discrete actions: q of them. Continuous ones: q = 1, and the inputs end with the action."""
+    flat = critic_values(critics, inputs)
     return flat.reshape(*flat.shape[:2], -1, size)
 
 
-def expected(
+def expected_features(
     actor: MLP,
     critics: MLP,
     inputs: Float[Array, "n i"],
@@ -63,7 +65,7 @@ def expected(
     actions: Actions,
     size: int,
 ) -> Float[Array, "2 n d"]:
-    """E_{a ~ pi(.|s,z)} psi_i(s,z,a): over all actions if they are discrete, else over one."""
+    """E_{a ~ pi(.|s,z)} psi_i(s,z,a), over all actions if they are discrete, otherwise over one drawn action."""
     params = jax.vmap(actor)(inputs)
     if isinstance(actions, Categorical):
         features = successor_features(critics, inputs, size)
@@ -72,14 +74,14 @@ def expected(
     return successor_features(critics, jnp.concatenate([inputs, drawn], axis=1), size)[:, :, 0]
 
 
-def lesser(features: Float[Array, "2 n d"], codes: Float[Array, "n d"]) -> Float[Array, "n d"]:
-    """Of two critics' features, those that are worth less to the code."""
+def smaller_features(features: Float[Array, "2 n d"], codes: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """The features of the critic whose value psi . z for the code is smaller."""
     values = jnp.sum(features * codes, axis=-1)
     return jnp.where((values[0] < values[1])[:, None], features[0], features[1])
 
 
 def played_features(critics: MLP, batch: Batch, actions: Actions) -> Float[Array, "2 n d"]:
-    """psi_i(s,z,a) of the actions that were played."""
+    """psi_i(s,z,a) of the actions in the batch."""
     size = batch.rewards.shape[1]
     if isinstance(actions, Categorical):
         features = successor_features(critics, batch.inputs, size)
@@ -87,7 +89,7 @@ def played_features(critics: MLP, batch: Batch, actions: Actions) -> Float[Array
     return successor_features(critics, jnp.concatenate([batch.inputs, batch.actions], axis=1), size)[:, :, 0]
 
 
-def improved_values(
+def gpi_values(
     actor: MLP, critics: MLP, batch: Batch, actions: Actions, others: Float[Array, "g n d"]
 ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     """E_{a ~ pi(.|s,z)} max_j min_i psi_i(s,z_j,a) . z over z itself and ``others``, and the entropy of pi(.|s,z)."""

@@ -1,4 +1,4 @@
-"""Every method of every registry, and the learner, each made as small as its config allows."""
+"""Every method of every registry, and stage 3, each with a config that is as small as possible."""
 
 import dataclasses
 from collections.abc import Callable
@@ -11,15 +11,15 @@ from edl import baselines, discover, explore
 from edl.artifacts import SkillModel, States
 from edl.envs.maze import maze
 from edl.learn import LearnConfig, learn
-from edl.learn.distance import Euclidean
-from edl.nets.normalise import identity
+from edl.learn.distance import EuclideanDistance
+from edl.nets.normalise import identity_normaliser
 from edl.program import Program
 
 HORIZON = 6
 ENV = maze("square", horizon=HORIZON)
 STATES = States(samples=jax.random.uniform(jax.random.key(7), (200, 2), minval=-3.0, maxval=2.0))
 GOALS = jnp.array([[-1.0, 0.0], [1.0, 0.5], [0.0, 1.0]])
-SKILLS = SkillModel(GOALS, GOALS, GOALS, jnp.full(3, 1 / 3), None, None, identity(2))
+SKILLS = SkillModel(GOALS, GOALS, GOALS, jnp.full(3, 1 / 3), None, None, identity_normaliser(2))
 
 SMALL: dict[str, Any] = {
     "iterations": 2,
@@ -36,7 +36,7 @@ SMALL: dict[str, Any] = {
     "update_every": 6,
     "capacity": 200,
     "warmup": 16,
-    "recall": 32,
+    "objective_batch_size": 32,
     "alternatives": 4,
     "fitted_to": 32,
     "particles": 16,
@@ -53,7 +53,7 @@ SMALL: dict[str, Any] = {
     "steps_per_iteration": 2,
     "distance": "euclidean",
 }
-"""Sizes, for the fields of these names."""
+"""Small values by name of the config field."""
 
 
 class Case(NamedTuple):
@@ -70,7 +70,7 @@ class Case(NamedTuple):
 
 
 def shrink(config: Any) -> Any:
-    """The config with `SMALL` for the fields it has, and for those of the configs in it."""
+    """Replace the fields of the config, and of configs nested in it, by the values of `SMALL`."""
     changes = {}
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
@@ -87,4 +87,4 @@ CASES = [
     for stage, (folder, inputs) in REGISTRIES.items()
     for name, method in folder.METHODS.items()
 ]
-CASES.append(Case("learn", "edl", learn, (ENV, SKILLS, Euclidean()), shrink(LearnConfig())))
+CASES.append(Case("learn", "edl", learn, (ENV, SKILLS, EuclideanDistance()), shrink(LearnConfig())))

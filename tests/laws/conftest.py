@@ -1,18 +1,17 @@
-"""Which laws wait for `make test-slow`: those that compile a method once more, where another shares its learner."""
+"""Mark as slow the law tests that compile a method a second time, except for one or more methods per learner."""
 
 import pytest
 
-COMPILED_AGAIN = "test_a_seed_alone_equals_that_seed_among_others"
-STAND_INS = (
+COMPILES_AGAIN = "test_a_seed_alone_equals_that_seed_in_a_batch"
+FAST_CASES = (
     *("explore-random_walk", "explore-oracle", "explore-frontier", "discover-vqvae", "discover-kmeans", "learn-"),
     *("baselines-vic", "baselines-diayn"),
 )
-"""One or more for each learner."""
+"""The methods for which the test is not slow: at least one per learner."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the others as slow."""
     for item in items:
         name, _, case = item.name.partition("[")
-        if name == COMPILED_AGAIN and not case.startswith(STAND_INS):
+        if name == COMPILES_AGAIN and not case.startswith(FAST_CASES):
             item.add_marker(pytest.mark.slow)

@@ -1,4 +1,4 @@
-"""What holds for every method: it is a pure function of a key and a config, and its result can be kept."""
+"""Laws for every method: it is a pure function of a key and a config, and its result can be saved and loaded."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from edl.artifacts import SkillModel, SkillPolicy, States
+from edl.program import Program, program_keys
 from edl.runs.store import CHECKPOINT, Folder
-from edl.program import Program, keys_of
 from tests.compiling import jit
 from tests.laws.cases import CASES, ENV, HORIZON, Case
 
@@ -18,7 +18,7 @@ KEYS = jax.random.split(jax.random.key(5), 2)
 
 
 class Outcome(NamedTuple):
-    """Where a program got to, what it made of that, and what it reported."""
+    """The last state of a program, its artifact and its metrics."""
 
     state: Any
     artifact: Any
@@ -26,7 +26,7 @@ class Outcome(NamedTuple):
 
 
 class Law(NamedTuple):
-    """A method, compiled once: ``run(config, key)``; and how often it was traced so far."""
+    """A method that is compiled once, as ``run(inputs, config, key)``. ``traces`` has one entry per trace."""
 
     case: Case
     program: Program
@@ -35,9 +35,9 @@ class Law(NamedTuple):
     outcome: Outcome
 
 
-def play(program, key):
-    first, rest = keys_of(key, program.iterations)
-    state, metrics = jax.lax.scan(program.step, program.init(first), rest)
+def run_to_outcome(program, key):
+    init_key, step_keys = program_keys(key, program.iterations)
+    state, metrics = jax.lax.scan(program.step, program.init(init_key), step_keys)
     return Outcome(state, program.finish(state), metrics)
 
 
@@ -48,21 +48,21 @@ def law(request):
     @jit
     def run(inputs, config, key):
         traces.append(config)
-        return play(case.build(*inputs, config), key)
+        return run_to_outcome(case.build(*inputs, config), key)
 
     outcome = run(case.inputs, case.config, KEYS[0])
     return Law(case, case.build(*case.inputs, case.config), run, traces, outcome)
 
 
 def data(tree):
-    """Leaves as numpy arrays, keys as their bits."""
+    """The leaves as numpy arrays; random keys as their data."""
     return [
         np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
         for leaf in jax.tree.leaves(tree)
     ]
 
 
-def test_one_trace_serves_all_floats_and_the_same_key_gives_the_same(law):
+def test_floats_share_one_trace_and_equal_keys_give_equal_results(law):
     case = law.case
     again = law.run(case.inputs, case.config, KEYS[0])
     law.run(case.inputs, jax.tree.map(lambda x: 0.9 * x, case.config), KEYS[1])
@@ -71,13 +71,13 @@ def test_one_trace_serves_all_floats_and_the_same_key_gives_the_same(law):
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_seed_alone_equals_that_seed_among_others(law):
+def test_a_seed_alone_equals_that_seed_in_a_batch(law):
     case = law.case
-    together = jit(jax.vmap(lambda key: play(case.build(*case.inputs, case.config), key)))(KEYS)
-    pairs = list(zip(data(law.outcome), data(together), strict=True))
-    for alone, among in pairs:
-        np.testing.assert_allclose(among[0], alone, rtol=1e-3, atol=1e-4)
-    assert any(not np.array_equal(among[0], among[1]) for _, among in pairs)  # and no other seed is the same
+    batch = jit(jax.vmap(lambda key: run_to_outcome(case.build(*case.inputs, case.config), key)))(KEYS)
+    pairs = list(zip(data(law.outcome), data(batch), strict=True))
+    for alone, batched in pairs:
+        np.testing.assert_allclose(batched[0], alone, rtol=1e-3, atol=1e-4)
+    assert any(not np.array_equal(batched[0], batched[1]) for _, batched in pairs)  # seeds differ
 
 
 def test_metrics_are_a_flat_dict_of_scalars(law):
@@ -88,13 +88,13 @@ def test_metrics_are_a_flat_dict_of_scalars(law):
     assert (type(program.iterations), type(program.env_steps)) == (int, int)
 
 
-def test_results_are_finite_and_of_float32(law):
+def test_results_are_finite_and_single_precision(law):
     for leaf in data(law.outcome.artifact):
         assert leaf.dtype in (np.float32, np.int32, np.uint32, np.bool_)
         assert np.isfinite(leaf).all()
 
 
-def test_what_was_saved_is_loaded(law, tmp_path):
+def test_saving_and_loading_is_the_identity(law, tmp_path):
     folder, outcome = Folder(tmp_path), law.outcome
     for name, tree in (("artifact.safetensors", outcome.artifact), (CHECKPOINT, outcome.state)):
         folder.save(name, tree)
@@ -114,9 +114,9 @@ def check_states(law: Law, states: States) -> None:
     assert (lengths <= HORIZON).all()
     real = paths[np.arange(HORIZON + 1) <= np.where(lengths > 0, lengths, -1)[:, None]]
     assert {tuple(s) for s in np.asarray(states.samples)} <= {tuple(s) for s in real}
-    claimed = law.program.iterations * law.program.env_steps
-    # An explorer may play a batch before its first iteration.
-    assert claimed <= lengths.sum() <= claimed + law.program.env_steps
+    declared = law.program.iterations * law.program.env_steps
+    # An explorer may play one batch before its first iteration.
+    assert declared <= lengths.sum() <= declared + law.program.env_steps
 
 
 def check_skills(law: Law, skills: SkillModel) -> None:
@@ -136,7 +136,7 @@ def check_policy(law: Law, policy: SkillPolicy) -> None:
 CHECKS = {"explore": check_states, "discover": check_skills, "baselines": check_policy, "learn": check_policy}
 
 
-def test_the_result_is_what_the_next_stage_takes(law):
+def test_the_result_is_a_valid_artifact(law):
     CHECKS[law.case.stage](law, law.outcome.artifact)
 
 
@@ -147,14 +147,14 @@ EXPLORERS = [case for case in CASES if case.stage == "explore"]
 def test_every_explorer_respects_a_region(law):
     config = dataclasses.replace(law.case.config, region=to_the_right)
     program = law.case.build(ENV, config)
-    if program.env_steps:  # what was explored does not depend on the region, what is handed over does
+    if program.env_steps:  # only the samples depend on the region, the experience does not
         states = jit(program.finish)(law.outcome.state)
     else:
-        states = jit(lambda key: play(program, key).artifact)(KEYS[0])
+        states = jit(lambda key: run_to_outcome(program, key).artifact)(KEYS[0])
     assert states.samples.shape == (config.num_samples, 2)
     assert states.samples[:, 0].min() > 0.1
 
 
 def to_the_right(state):
-    """In the maze's start cell, and to the right of its middle."""
+    """The right part of the maze, which includes half of the start cell."""
     return state[0] > 0.1

@@ -1,4 +1,4 @@
-"""A perceptron is what numpy computes from its leaves, and its leaves are arrays."""
+"""The MLP agrees with numpy, and a scan can carry it."""
 
 import jax
 import jax.numpy as jnp
@@ -6,37 +6,37 @@ import numpy as np
 import optax
 import pytest
 
-from edl.nets.optim import descend, start
 from edl.nets.mlp import mlp
+from edl.nets.optim import gradient_step, new_trained
 
 KEY = jax.random.key(0)
 
 
-def test_is_what_numpy_computes():
+def test_agrees_with_numpy():
     net = mlp(KEY, (3, 5, 4, 2), activation=jnp.tanh)
     x = np.array([0.3, -2.0, 1.0], np.float32)
     first, second, last = (np.asarray(weight) for weight in net.weights)
     np.testing.assert_allclose(net(jnp.asarray(x)), np.tanh(np.tanh(x @ first) @ second) @ last, rtol=1e-5)
 
 
-def test_rows_are_what_one_input_at_a_time_gives_and_so_are_their_gradients():
+def test_apply_batch_and_its_gradients_equal_those_under_vmap():
     net, x = mlp(KEY, (3, 6, 2)), jax.random.normal(KEY, (7, 3))
     wave = jnp.sin(jnp.arange(14.0)).reshape(7, 2)
 
-    def together(net, x):
-        return jnp.sum(net.rows(x) * wave)
+    def with_apply_batch(net, x):
+        return jnp.sum(net.apply_batch(x) * wave)
 
-    def apart(net, x):
+    def with_vmap(net, x):
         return jnp.sum(jax.vmap(net)(x) * wave)
 
-    np.testing.assert_allclose(net.rows(x), jax.vmap(net)(x), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(net.apply_batch(x), jax.vmap(net)(x), rtol=1e-5, atol=1e-6)
     for one, other in zip(
-        jax.tree.leaves(jax.grad(together, (0, 1))(net, x)),
-        jax.tree.leaves(jax.grad(apart, (0, 1))(net, x)),
+        jax.tree.leaves(jax.grad(with_apply_batch, (0, 1))(net, x)),
+        jax.tree.leaves(jax.grad(with_vmap, (0, 1))(net, x)),
         strict=True,
     ):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
-    assert net.inputs == 3
+    assert net.input_size == 3
 
 
 def test_there_is_no_activation_after_the_last_layer():
@@ -54,24 +54,24 @@ def test_weights_are_xavier_uniform_and_biases_zero():
     assert all(not jnp.any(bias) for bias in net.biases)
 
 
-def test_layers_are_drawn_independently():
+def test_layers_are_initialised_independently():
     net = mlp(KEY, (20, 20, 20))
     assert abs(np.corrcoef(net.weights[0].ravel(), net.weights[1].ravel())[0, 1]) < 0.15
 
 
-def test_last_scale_shrinks_the_last_layer_alone():
+def test_last_scale_scales_only_the_last_layer():
     full, small = mlp(KEY, (3, 5, 2)), mlp(KEY, (3, 5, 2), last_scale=1e-2)
     np.testing.assert_array_equal(small.weights[0], full.weights[0])
     np.testing.assert_allclose(small.weights[1], 1e-2 * full.weights[1], rtol=1e-6)
 
 
-def test_can_be_the_carry_of_a_scan_that_descends():
+def test_can_be_the_carry_of_a_scan_of_gradient_steps():
     optimiser = optax.sgd(0.1)
 
     def loss(net, x):
         value = jnp.sum(net(x) ** 2)
         return value, {"loss": value}
 
-    trained = start(optimiser, mlp(KEY, (2, 4, 1)))
-    _, metrics = jax.lax.scan(lambda t, x: descend(optimiser, t, loss, x), trained, jnp.ones((20, 2)))
+    trained = new_trained(optimiser, mlp(KEY, (2, 4, 1)))
+    _, metrics = jax.lax.scan(lambda t, x: gradient_step(optimiser, t, loss, x), trained, jnp.ones((20, 2)))
     assert metrics["loss"][-1] < 0.1 * metrics["loss"][0]

@@ -1,4 +1,4 @@
-"""A memory by hand, and both directions of it."""
+"""The LSTM agrees with values computed by hand, in both directions."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ def sigmoid(x):
 
 
 def test_two_steps_by_hand():
-    """One unit: gates i, f, g, o are 1, 2, 3, 4 times (x + h)."""
+    """One unit whose gates i, f, g, o are 1, 2, 3, 4 times (x + h)."""
     cell = LSTM(jnp.array([[1.0, 2.0, 3.0, 4.0]] * 2), jnp.zeros(4))
     c = h = 0.0
     expected = []
@@ -24,13 +24,13 @@ def test_two_steps_by_hand():
     np.testing.assert_allclose(cell(jnp.array([[0.5], [-0.25]])), expected, rtol=1e-6)
 
 
-def test_starts_with_a_memory_that_keeps():
+def test_the_forget_gate_starts_with_bias_1():
     cell = lstm(jax.random.key(0), 2, 3)
     kept = cell.step(Memory(jnp.full(3, 2.0), jnp.zeros(3)), jnp.zeros(2))
     np.testing.assert_allclose(kept.cell, 2 * sigmoid(1.0), rtol=1e-6)
 
 
-def test_the_backward_half_reads_from_the_end():
+def test_the_backward_lstm_reads_from_the_end():
     both = bidirectional(jax.random.key(0), 2, 3)
     xs = jax.random.normal(jax.random.key(1), (5, 2))
     read = both(xs)

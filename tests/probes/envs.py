@@ -1,7 +1,7 @@
-"""Tiny worlds with what a learner must find in them: the best first action and its value.
+"""Tiny envs with known answers: the best first action and its value.
 
-Each isolates one thing: the policy alone, the value of a termination, that of a time limit, and credit that travels
-back through time. A learner that fails a probe fails at what the probe is named after.
+Each probe isolates one part of a learner: the policy, the value of a termination, the value of a time limit, and the
+assignment of credit back through time. The name of a failing probe says which part is wrong.
 """
 
 from collections.abc import Callable
@@ -18,19 +18,19 @@ RIGHT = 1
 
 
 class Probe(NamedTuple):
-    """A world, what is paid for reaching a state in it, and the right answers in its start state."""
+    """An env, a reward for reaching a state, and the right answers in the start state."""
 
     env: Env
     reward: Callable[[Float[Array, " s"]], Float[Array, ""]]
     best_action: float | None
-    """Mean of the best policy; None if all are equally good."""
+    """Mean of the best policy; None if all policies are equally good."""
     value: float
-    """Of the start state under the best policy, discounted with ``GAMMA``."""
+    """Value of the start state under the best policy, discounted with ``GAMMA``."""
 
 
-def at(place: float) -> Callable[[Float[Array, " s"]], Float[Array, ""]]:
-    """Pays 1 in one tile."""
-    return lambda state: jnp.float32(state[0] == place)
+def at(tile: float) -> Callable[[Float[Array, " s"]], Float[Array, ""]]:
+    """Reward 1 in one tile, 0 elsewhere."""
+    return lambda state: jnp.float32(state[0] == tile)
 
 
 PROBES = {

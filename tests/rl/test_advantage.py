@@ -1,4 +1,4 @@
-"""Generalised advantages, by hand and by the recursion of the paper that introduced them."""
+"""Generalised advantages agree with values computed by hand and with the recursion of the paper."""
 
 import jax
 import jax.numpy as jnp
@@ -27,13 +27,13 @@ def test_a_terminated_episode_does_not_bootstrap():
     np.testing.assert_allclose(gae(REWARDS, VALUES, terminated, ALL, GAMMA, LAMBDA), expected, rtol=1e-6)
 
 
-def test_what_comes_after_the_end_does_not_count():
-    # Ends after two steps: terminated, delta = [1, -2]; or cut by a time limit, delta = [1, 0] with V(s_2) in it.
+def test_steps_after_the_end_have_no_effect():
+    # Two valid steps. Terminated: delta = [1, -2]. Truncated by a time limit: delta = [1, 0], with V(s_2) in it.
     valid = jnp.array([True, True, False, False])
-    wild = jnp.array([1.0, 0.0, jnp.inf, jnp.nan])
-    ended = gae(wild, VALUES, jnp.array([False, True, True, False]), valid, GAMMA, LAMBDA)
-    np.testing.assert_allclose(ended, [1 + 0.4 * -2, -2, 0, 0], rtol=1e-6)
-    np.testing.assert_allclose(gae(wild, VALUES, NEVER, valid, GAMMA, LAMBDA), [1, 0, 0, 0], atol=1e-7)
+    rewards = jnp.array([1.0, 0.0, jnp.inf, jnp.nan])
+    advantages = gae(rewards, VALUES, jnp.array([False, True, True, False]), valid, GAMMA, LAMBDA)
+    np.testing.assert_allclose(advantages, [1 + 0.4 * -2, -2, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(gae(rewards, VALUES, NEVER, valid, GAMMA, LAMBDA), [1, 0, 0, 0], atol=1e-7)
 
 
 def test_lambda_0_is_the_temporal_difference_and_lambda_1_the_return():
@@ -54,7 +54,7 @@ def recursion(rewards, values, terminated, valid, gamma, lam):
 
 
 @pytest.mark.parametrize(("gamma", "lam"), [(0.99, 0.98), (1.0, 1.0), (0.9, 0.0), (0.0, 0.5)])
-def test_equals_the_recursion(gamma, lam):
+def test_agrees_with_the_recursion(gamma, lam):
     rng = np.random.default_rng(0)
     rewards, values = rng.normal(size=(8, 50)), rng.normal(size=(8, 51))
     lengths = np.array([1, 2, 10, 25, 49, 50, 50, 50])

@@ -1,4 +1,4 @@
-"""PPO by hand, and in worlds whose values and best actions are known."""
+"""PPO agrees with values computed by hand, and solves envs whose best actions and values are known."""
 
 import dataclasses
 
@@ -10,18 +10,41 @@ import optax
 import pytest
 
 from edl.artifacts import SkillPolicy
+from edl.config import ConfigError
 from edl.envs.gridworld import chain
 from edl.envs.maze import maze
-from edl.nets.optim import start
-from edl.nets.distributions import Categorical, for_space
+from edl.nets.distributions import Categorical, action_distribution
 from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import Normaliser, running_moments
-from edl.rl.ppo import PPOState, flat_observations, play, ppo, prepare, standardise
-from edl.rl.ppo_config import PPOConfig, falling, paper
-from edl.rl.ppo_fit import Agent, Batch, fit, policy_loss, shortened, value_loss
+from edl.nets.optim import new_trained
+from edl.objective import LinearReward
+from edl.rl.ppo import (
+    Agent,
+    Batch,
+    PPOConfig,
+    PPOState,
+    clip_gradients,
+    flat_observations,
+    linear_schedule,
+    paper_ppo,
+    play_episodes,
+    policy_loss,
+    ppo,
+    prepare_batch,
+    standardise,
+    update_agent,
+    value_loss,
+)
 from tests.compiling import jit
 from tests.probes.envs import GAMMA, PROBES
-from tests.rl.training import CHAINS, CODES, objective_of, trained
+from tests.rl.training import (
+    CHAINS,
+    CODES,
+    nearest_neighbour_objective,
+    nearest_neighbour_return,
+    objective_of,
+    trained,
+)
 
 TINY = PPOConfig(
     iterations=30,
@@ -36,23 +59,23 @@ TINY = PPOConfig(
 )
 KEY = jax.random.key(0)
 SGD = optax.sgd(1.0)
-FAMILY = Agent(start(SGD, mlp(KEY, (4, 8, 4))), start(SGD, mlp(KEY, (7, 8, 1))))
+AGENT = Agent(new_trained(SGD, mlp(KEY, (4, 8, 4))), new_trained(SGD, mlp(KEY, (7, 8, 1))))
 
 
 @pytest.fixture(scope="module")
 def chains():
-    """PPO with running moments in every chain: one compiled program, for the worlds differ in their arrays alone."""
+    """PPO with running moments in every chain: one compiled program, because the envs differ only in their arrays."""
     rewards = [PROBES[name].reward for name in CHAINS]
     config = dataclasses.replace(TINY, normalise=True)
 
     @jit
-    def go(env, index, key):
+    def train(env, index, key):
         objective = objective_of(lambda s: jax.lax.switch(index, rewards, s))
         return trained(ppo, env, objective, config, key)
 
     def run(name):
         env = dataclasses.replace(PROBES[name].env, horizon=16)
-        return go(env, CHAINS.index(name), KEY)
+        return train(env, CHAINS.index(name), KEY)
 
     return {name: run(name) for name in CHAINS}
 
@@ -80,7 +103,7 @@ def test_finds_the_best_action_and_its_value(name, request):
         assert value(state, policy, first, code) == pytest.approx(probe.value, abs=0.05)
 
 
-def test_metrics_are_those_of_the_learner_and_of_the_objective(one_step):
+def test_metrics_are_from_the_learner_and_from_the_objective(one_step):
     _, _, metrics = one_step
     assert metrics.keys() == {"return", "policy_loss", "value_loss", "entropy", "clipped", "episodes"}
     assert all(series.shape == (TINY.iterations,) for series in metrics.values())
@@ -88,7 +111,7 @@ def test_metrics_are_those_of_the_learner_and_of_the_objective(one_step):
     assert metrics["value_loss"][-1] < 0.1 * metrics["value_loss"][0]
 
 
-def test_running_moments_are_those_of_the_valid_observations(chains):
+def test_running_moments_are_over_the_valid_observations(chains):
     state, policy, _ = chains["credit"]
     played = TINY.iterations * TINY.rollouts * 16
     assert 3 * TINY.iterations * TINY.rollouts <= state.moments.count < played  # episodes end after three steps or more
@@ -99,7 +122,7 @@ def test_running_moments_are_those_of_the_valid_observations(chains):
     np.testing.assert_array_equal(still.moments.mean, 0.0)
 
 
-def test_without_running_moments_observations_are_left_alone(one_step):
+def test_without_running_moments_observations_are_not_normalised(one_step):
     state, policy, _ = one_step
     assert state.moments.count == 0
     np.testing.assert_array_equal(policy.normaliser.mean, 0.0)
@@ -107,8 +130,8 @@ def test_without_running_moments_observations_are_left_alone(one_step):
 
 
 @pytest.fixture(scope="module")
-def families():
-    """Twelve episodes of six pairs of siblings in a maze, the policy that played them, and what is made of them."""
+def siblings():
+    """Six pairs of siblings in a maze: their episodes, batch, rewards, and log-probabilities computed again."""
     env = maze("square", horizon=6)
     normaliser = Normaliser(jnp.array([0.3, -0.2]), jnp.array([2.0, 0.5]))
     objective = objective_of(
@@ -117,24 +140,24 @@ def families():
         privileged=lambda state, episode: jnp.append(episode.rival, 7.0),
         weight=lambda state, episode: (episode.skill.index == 0).astype(jnp.float32),
     )
-    distribution = for_space(env.action_space)
-    agent = FAMILY
+    distribution = action_distribution(env.action_space)
+    agent = AGENT
     state = PPOState(agent, None, running_moments(2))
 
     @jit
-    def go(key):
+    def run(key):
         policy = SkillPolicy(agent.actor.params, normaliser, distribution, CODES)
-        episodes = play(key, env, objective, None, policy, 6)
-        batch, rewards = prepare(state, objective, episodes, policy, TINY)
+        episodes = play_episodes(key, env, objective, None, policy, 6)
+        batch, rewards = prepare_batch(state, objective, episodes, policy, TINY)
         params = jax.vmap(agent.actor.params)(batch.inputs[:, :4])
         log_probs = jax.vmap(distribution.log_prob)(params, batch.actions)
         return episodes, batch, rewards, log_probs
 
-    return go(KEY)
+    return run(KEY)
 
 
-def test_siblings_share_start_and_skill_and_nothing_else(families):
-    episodes, *_ = families
+def test_siblings_share_only_start_and_skill(siblings):
+    episodes, *_ = siblings
     assert episodes.valid.shape == (12, 6)
     first, second = (jax.tree.map(lambda x, i=i: x[i::2], episodes) for i in (0, 1))
     np.testing.assert_array_equal(first.observations[:, 0], second.observations[:, 0])
@@ -145,27 +168,27 @@ def test_siblings_share_start_and_skill_and_nothing_else(families):
     assert set(np.unique(first.skill.index)) == {0, 1}
 
 
-def test_siblings_see_where_the_other_ended(families):
-    episodes, *_ = families
+def test_rival_is_the_last_state_of_the_other_sibling(siblings):
+    episodes, *_ = siblings
     np.testing.assert_array_equal(episodes.rival[0::2], episodes.features[1::2, -1])
     np.testing.assert_array_equal(episodes.rival[1::2], episodes.features[0::2, -1])
 
 
-def test_the_critic_sees_what_is_privileged_and_the_actor_does_not(families):
-    episodes, batch, *_ = families
+def test_only_the_critic_sees_the_privileged_input(siblings):
+    episodes, batch, *_ = siblings
     assert batch.inputs.shape == (72, 7)
     np.testing.assert_array_equal(batch.inputs[:, 4:6], jnp.repeat(episodes.rival, 6, axis=0))
     np.testing.assert_array_equal(batch.inputs[:, 6], 7.0)
     other = batch._replace(inputs=batch.inputs.at[:, 4:].set(0.0))
-    actions = for_space(maze("square").action_space)
-    policy = [policy_loss(FAMILY.actor.params, each, actions, TINY)[0] for each in (batch, other)]
-    value = [value_loss(FAMILY.critic.params, each, TINY)[0] for each in (batch, other)]
+    actions = action_distribution(maze("square").action_space)
+    policy = [policy_loss(AGENT.actor.params, each, actions, TINY)[0] for each in (batch, other)]
+    value = [value_loss(AGENT.critic.params, each, TINY)[0] for each in (batch, other)]
     assert policy[0] == policy[1]
     assert value[0] != value[1]
 
 
-def test_the_batch_has_the_inputs_with_which_the_actions_were_drawn(families):
-    episodes, batch, _, log_probs = families
+def test_the_batch_has_the_inputs_that_the_actor_saw(siblings):
+    episodes, batch, _, log_probs = siblings
     np.testing.assert_allclose(
         batch.inputs[:6, :2],
         (episodes.observations[0, :6] - jnp.array([0.3, -0.2])) / jnp.array([2.0, 0.5]),
@@ -175,17 +198,17 @@ def test_the_batch_has_the_inputs_with_which_the_actions_were_drawn(families):
     assert jnp.std(batch.log_probs) > 0
 
 
-def test_rewards_are_paid_for_the_state_reached(families):
-    episodes, _, rewards, _ = families
+def test_rewards_are_for_the_state_reached(siblings):
+    episodes, _, rewards, _ = siblings
     np.testing.assert_array_equal(rewards, episodes.features[:, 1:, 0])
 
 
-def test_advantages_are_standardised_over_what_trains(families):
-    episodes, batch, *_ = families
+def test_advantages_are_standardised_over_the_steps_with_weight(siblings):
+    episodes, batch, *_ = siblings
     np.testing.assert_array_equal(batch.weights, jnp.repeat(episodes.skill.index == 0, 6))
-    trains = np.asarray(batch.weights) == 1
-    assert np.mean(batch.advantages[trains]) == pytest.approx(0.0, abs=1e-5)
-    assert np.std(batch.advantages[trains]) == pytest.approx(1.0, abs=1e-4)
+    weighted = np.asarray(batch.weights) == 1
+    assert np.mean(batch.advantages[weighted]) == pytest.approx(0.0, abs=1e-5)
+    assert np.std(batch.advantages[weighted]) == pytest.approx(1.0, abs=1e-4)
 
 
 def test_standardise_by_hand():
@@ -196,8 +219,8 @@ def test_standardise_by_hand():
     np.testing.assert_allclose(scaled[1, 1], 2 / np.sqrt(8 / 3), rtol=1e-6)
 
 
-def test_flat_observations_are_those_before_a_step(families):
-    episodes, *_ = families
+def test_flat_observations_are_the_ones_before_each_step(siblings):
+    episodes, *_ = siblings
     observations, valid = flat_observations(episodes)
     np.testing.assert_array_equal(observations.reshape(12, 6, 2), episodes.observations[:, :-1])
     assert valid.shape == (72,)
@@ -209,7 +232,7 @@ def linear(weight, bias):
 
 
 def two_rows(**changes):
-    """The policy puts 3/4 on action 1 in row 0 and 1/2 in row 1; the values are 1 and 3."""
+    """The probability of action 1 is 3/4 in row 0 and 1/2 in row 1; the values are 1 and 3."""
     batch = Batch(
         inputs=jnp.array([[1.0, 1.0], [0.0, 3.0]]),
         actions=jnp.array([1, 0]),
@@ -226,10 +249,10 @@ SETTINGS = PPOConfig(clip=0.2, value_weight=0.5, entropy_weight=0.1)
 
 
 def losses(batch, actor=ACTOR, critic=CRITIC):
-    """-L(theta), and what is reported of it."""
-    policy, of_policy = policy_loss(actor, batch, Categorical(2), SETTINGS)
-    value, of_value = value_loss(critic, batch, SETTINGS)
-    return policy + value, of_policy | of_value
+    """-L(theta), and its metrics."""
+    policy, policy_metrics = policy_loss(actor, batch, Categorical(2), SETTINGS)
+    value, value_metrics = value_loss(critic, batch, SETTINGS)
+    return policy + value, policy_metrics | value_metrics
 
 
 def entropy(*p):
@@ -239,9 +262,13 @@ def entropy(*p):
 @pytest.mark.parametrize(
     ("changes", "gain", "clipped"),
     [
-        ({}, (1.2 * 2 + 1 * -1) / 2, 0.5),  # rho = 1.5 is clipped to 1.2, because A > 0
-        ({"advantages": jnp.array([-2.0, -1.0])}, (1.5 * -2 + 1 * -1) / 2, 0.5),  # and is not where A < 0
-        ({"log_probs": jnp.log(jnp.array([0.75, 1.0]))}, (1 * 2 + 0.8 * -1) / 2, 0.5),  # rho = 1/2 with A < 0: 0.8
+        ({}, (1.2 * 2 + 1 * -1) / 2, 0.5),  # A > 0: rho = 1.5 is clipped to 1.2
+        ({"advantages": jnp.array([-2.0, -1.0])}, (1.5 * -2 + 1 * -1) / 2, 0.5),  # A < 0: rho = 1.5 is not clipped
+        (
+            {"log_probs": jnp.log(jnp.array([0.75, 1.0]))},
+            (1 * 2 + 0.8 * -1) / 2,
+            0.5,
+        ),  # rho = 1/2 is clipped to 0.8
     ],
 )
 def test_the_loss_by_hand(changes, gain, clipped):
@@ -254,7 +281,7 @@ def test_the_loss_by_hand(changes, gain, clipped):
     assert metrics["clipped"] == clipped
 
 
-def test_rows_without_weight_do_not_train():
+def test_rows_without_weight_have_no_gradient():
     batch = two_rows(weights=jnp.array([1.0, 0.0]))
     loss, _ = losses(batch)
     assert loss == pytest.approx(-1.2 * 2 + 0.5 * 1 - 0.1 * entropy(0.25, 0.75), rel=1e-5)
@@ -266,53 +293,74 @@ def test_rows_without_weight_do_not_train():
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_a_batch_without_weight_changes_nothing(weight):
     optimiser = optax.adam(1e-2)
-    agent = Agent(start(optimiser, ACTOR), start(optimiser, CRITIC))
+    agent = Agent(new_trained(optimiser, ACTOR), new_trained(optimiser, CRITIC))
     batch = two_rows(weights=jnp.full(2, weight))
     config = dataclasses.replace(SETTINGS, epochs=2, minibatches=2)
-    after, metrics = jit(lambda key: fit(key, agent, batch, Categorical(2), optimiser, config))(KEY)
+    after, metrics = jit(lambda key: update_agent(key, agent, batch, Categorical(2), optimiser, config))(KEY)
     assert eqx.tree_equal(after.actor.params, ACTOR) == (weight == 0.0)
     assert eqx.tree_equal(after.critic.params, CRITIC) == (weight == 0.0)
     assert all(np.isfinite(x) for x in metrics.values())
 
 
 @pytest.mark.parametrize(("limit", "length"), [(None, 13.0), (2.0, 2.0), (20.0, 13.0)])
-def test_long_gradients_are_shortened_together(limit, length):
+def test_gradients_of_both_networks_are_clipped_as_one_vector(limit, length):
     networks = linear([[3.0, 4.0]], [0.0, 0.0]), linear([[0.0], [12.0]], [0.0])
-    actor, critic = shortened(networks, limit)
+    actor, critic = clip_gradients(networks, limit)
     np.testing.assert_allclose(actor.weights[0], np.array([[3.0, 4.0]]) * length / 13, rtol=1e-6)
     np.testing.assert_allclose(critic.weights[0], np.array([[0.0], [12.0]]) * length / 13, rtol=1e-6)
 
 
-def test_a_time_limit_that_must_not_bootstrap_counts_as_an_end():
+def test_without_bootstrap_a_time_limit_counts_as_a_termination():
     env, critic = chain(1, 3, terminates=False), linear(np.zeros((4, 1)), [10.0])
     objective = objective_of(lambda s: jnp.float32(1.0))
-    agent = Agent(start(SGD, linear(np.zeros((4, 5)), np.zeros(5))), start(SGD, critic))
+    agent = Agent(new_trained(SGD, linear(np.zeros((4, 5)), np.zeros(5))), new_trained(SGD, critic))
     state = PPOState(agent, None, running_moments(2))
     policy = SkillPolicy(
-        state.agent.actor.params, Normaliser(jnp.zeros(2), jnp.ones(2)), for_space(env.action_space), CODES
+        state.agent.actor.params, Normaliser(jnp.zeros(2), jnp.ones(2)), action_distribution(env.action_space), CODES
     )
 
     @jit
     def returns(key, gamma):
-        episodes = play(key, env, objective, None, policy, 1)
+        episodes = play_episodes(key, env, objective, None, policy, 1)
         configs = [PPOConfig(gamma=gamma, gae_lambda=1.0, bootstrap=bootstrap) for bootstrap in (True, False)]
-        return [prepare(state, objective, episodes, policy, config)[0].returns for config in configs]
+        return [prepare_batch(state, objective, episodes, policy, config)[0].returns for config in configs]
 
-    going_on, over = returns(KEY, 0.5)
-    np.testing.assert_allclose(going_on, [1.75 + 10 / 8, 1.5 + 10 / 4, 1 + 10 / 2], rtol=1e-6)
-    np.testing.assert_allclose(over, [1.75, 1.5, 1.0], rtol=1e-6)
+    bootstrapped, terminal = returns(KEY, 0.5)
+    np.testing.assert_allclose(bootstrapped, [1.75 + 10 / 8, 1.5 + 10 / 4, 1 + 10 / 2], rtol=1e-6)
+    np.testing.assert_allclose(terminal, [1.75, 1.5, 1.0], rtol=1e-6)
 
 
-def test_the_learning_rate_falls_in_a_straight_line_over_all_descents():
+def test_the_learning_rate_is_linear_in_the_gradient_step():
     config = PPOConfig(iterations=5, epochs=2, minibatches=10, learning_rate=1.0, last_learning_rate=0.2)
-    rates = [falling(config)(count) for count in (0, 25, 50, 100)]
+    rates = [linear_schedule(config)(count) for count in (0, 25, 50, 100)]
     np.testing.assert_allclose(rates, [1.0, 0.8, 0.6, 0.2])
 
 
 def test_the_recipe_of_the_paper():
-    recipe = paper(gamma=1.0)
+    recipe = paper_ppo(gamma=1.0)
     assert recipe.rollouts * 50 == 2500  # its "horizon"
     assert recipe.rollouts * 50 // recipe.minibatches == 250  # its batch
     assert recipe.iterations * recipe.rollouts * 50 == 6_250_000
     assert (recipe.learning_rate, recipe.clip, recipe.gae_lambda, recipe.gamma) == (3e-4, 0.2, 0.98, 1.0)
     assert recipe.last_learning_rate == recipe.learning_rate  # constant
+
+
+def test_a_reward_can_depend_on_the_whole_batch():
+    env, config = maze("square", horizon=4), dataclasses.replace(TINY, iterations=3, rollouts=8)
+    _, _, metrics = jit(lambda key: trained(ppo, env, nearest_neighbour_objective(), config, key))(KEY)
+    assert metrics["reached"].shape == (3, 8 * 4, 2)
+    expected = [nearest_neighbour_return(reached, rollouts=8) for reached in metrics["reached"]]
+    np.testing.assert_allclose(metrics["return"], expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("relabel", lambda key, state, step, later: step.skill),
+        ("linear", LinearReward(lambda state, episode: episode.features[1:], lambda codes: codes[None])),
+    ],
+)
+def test_ppo_rejects_an_objective_that_it_does_not_support(field, value):
+    objective = objective_of(lambda s: s[0], **{field: value})
+    with pytest.raises(ConfigError, match=rf"ppo\(\) does not support the field '{field}'"):
+        ppo(maze("square"), objective, TINY, codes=CODES)

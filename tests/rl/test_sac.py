@@ -1,4 +1,4 @@
-"""SAC by hand, and in worlds whose values and best actions are known."""
+"""SAC agrees with values computed by hand, and solves envs whose best actions and values are known."""
 
 import dataclasses
 
@@ -9,18 +9,37 @@ import pytest
 
 from edl.config import ConfigError
 from edl.envs.gridworld import OneStep
+from edl.envs.maze import maze
 from edl.envs.rollout import Skill
-from edl.nets.distributions import Categorical
+from edl.nets.distributions import Categorical, action_distribution
 from edl.nets.mlp import MLP
-from edl.nets.normalise import Normaliser, identity
-from edl.objective import per_visit
-from edl.program import execute
+from edl.nets.normalise import Normaliser, identity_normaliser
+from edl.objective import LinearReward, per_visit, unchanged
+from edl.program import run_program
 from edl.rl.replay import Transition
-from edl.rl.sac import SACConfig, batch_of, sac, worth
-from edl.rl.soft import Rules, actions_of, evaluate, new_agent, sac_loss, soft_values, target_entropy
+from edl.rl.sac import (
+    LossSettings,
+    SACConfig,
+    critic_values,
+    new_agent,
+    replayed_rewards,
+    sac,
+    sac_loss,
+    soft_values,
+    target_entropy,
+    to_batch,
+)
 from tests.compiling import jit
 from tests.probes.envs import GAMMA, PROBES
-from tests.rl.training import CHAINS, CODES, objective_of, trained
+from tests.rl.training import (
+    CHAINS,
+    CODES,
+    BatchState,
+    nearest_neighbour_objective,
+    nearest_neighbour_return,
+    objective_of,
+    trained,
+)
 
 TINY = SACConfig(
     iterations=60,
@@ -35,22 +54,23 @@ TINY = SACConfig(
     entropy_weight=0.001,
 )
 KEY = jax.random.key(0)
+BOX = action_distribution(OneStep().action_space, "tanh_gaussian")
 
 
 @pytest.fixture(scope="module")
 def chains():
-    """SAC with discrete actions in every chain: one compiled program, for the worlds differ in their arrays alone."""
+    """SAC with discrete actions in every chain: one compiled program, because the envs differ only in their arrays."""
     rewards = [PROBES[name].reward for name in CHAINS]
     config = dataclasses.replace(TINY, iterations=30, normalise=True)
 
     @jit
-    def go(env, index, key):
+    def train(env, index, key):
         objective = objective_of(lambda s: jax.lax.switch(index, rewards, s))
         return trained(sac, env, objective, config, key)
 
     def run(name):
         env = dataclasses.replace(PROBES[name].env, horizon=16)
-        return go(env, CHAINS.index(name), KEY)
+        return train(env, CHAINS.index(name), KEY)
 
     return {name: run(name) for name in CHAINS}
 
@@ -63,31 +83,31 @@ def one_step():
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_finds_the_best_action_and_its_value_among_discrete_ones(name, chains):
+def test_finds_the_best_discrete_action_and_its_value(name, chains):
     probe = PROBES[name]
     state, policy, _ = chains[name]
     modes = jax.vmap(policy.mode, (None, 0))(jnp.zeros(2), CODES)
     assert probe.best_action is None or np.all(modes == probe.best_action)
     inputs = jnp.concatenate([jnp.tile(policy.normaliser(jnp.zeros(2)), (2, 1)), CODES], axis=1)
-    values = jnp.max(jnp.min(evaluate(state.learner.agent.params.critics, inputs), axis=0), axis=1)
+    values = jnp.max(jnp.min(critic_values(state.learner.agent.params.critics, inputs), axis=0), axis=1)
     np.testing.assert_allclose(values, probe.value, rtol=0.05)
 
 
-def test_finds_the_best_of_continuous_actions(one_step):
+def test_finds_the_best_continuous_action(one_step):
     _, policy, metrics = one_step
     modes = jax.vmap(policy.mode, (None, 0))(jnp.zeros(1), CODES)
     np.testing.assert_allclose(modes, 0.3, atol=0.05)
     assert jnp.mean(metrics["return"][-10:]) > -0.02 > -0.1 > jnp.mean(metrics["return"][:4])
 
 
-def test_nothing_is_learned_before_the_warm_up_is_over(one_step):
+def test_there_are_no_gradient_steps_before_the_end_of_the_warm_up(one_step):
     _, _, metrics = one_step
-    np.testing.assert_array_equal(metrics["critic_loss"] == 0, np.arange(150) < 3)  # four steps an iteration
+    np.testing.assert_array_equal(metrics["critic_loss"] == 0, np.arange(150) < 3)  # four env steps per iteration
     assert metrics.keys() == {"return", "critic_loss", "value", "entropy", "alpha", "episodes"}
 
 
 @pytest.mark.slow
-def test_one_trace_for_two_learning_rates_and_a_seed_alone_is_the_seed_in_company():
+def test_learning_rates_share_one_trace_and_a_seed_alone_equals_that_seed_in_a_batch():
     env, objective = OneStep(), objective_of(lambda s: s[0])
     traces = []
 
@@ -95,12 +115,12 @@ def test_one_trace_for_two_learning_rates_and_a_seed_alone_is_the_seed_in_compan
     def seeds(config, keys):
         traces.append(config)
         config = dataclasses.replace(config, iterations=6)
-        together = jax.vmap(lambda key: execute(sac(env, objective, config, codes=CODES), key)[0].actor)(keys)
-        return together, execute(sac(env, objective, config, codes=CODES), keys[1])[0].actor
+        batch = jax.vmap(lambda key: run_program(sac(env, objective, config, codes=CODES), key)[0].actor)(keys)
+        return batch, run_program(sac(env, objective, config, codes=CODES), keys[1])[0].actor
 
     def first_layer(learning_rate):
-        together, alone = seeds(dataclasses.replace(TINY, learning_rate=learning_rate), jax.random.split(KEY, 2))
-        np.testing.assert_allclose(together.weights[0][1], alone.weights[0], rtol=1e-4, atol=1e-5)
+        batch, alone = seeds(dataclasses.replace(TINY, learning_rate=learning_rate), jax.random.split(KEY, 2))
+        np.testing.assert_allclose(batch.weights[0][1], alone.weights[0], rtol=1e-4, atol=1e-5)
         return alone.weights[0]
 
     assert jnp.max(jnp.abs(first_layer(1e-2) - first_layer(1e-3))) > 1e-3
@@ -120,16 +140,16 @@ def transitions(count):
     return jax.tree.map(jnp.asarray, rows)
 
 
-def test_rewards_are_those_of_the_objective_as_it_is_now():
+def test_replayed_rewards_use_the_current_state_of_the_objective():
     objective = objective_of(None)._replace(reward=per_visit(lambda state, s, skill: state * s[0] + skill.index))
     rows = transitions(4)
-    rewards = jit(lambda: worth(objective, 3.0, rows))()
+    rewards = jit(lambda: replayed_rewards(objective, 3.0, rows))()
     np.testing.assert_allclose(rewards, 3 * rows.features[:, 1, 0] + np.arange(4) % 2, rtol=1e-6)
 
 
-def test_inputs_are_normalised_observations_and_the_code():
+def test_inputs_are_the_normalised_observation_and_the_code():
     rows, noise = transitions(4), jnp.zeros((4, 2, 1))
-    batch = jit(lambda: batch_of(rows, rows.reward, noise, Normaliser(jnp.ones(1), jnp.full(1, 2.0))))()
+    batch = jit(lambda: to_batch(rows, rows.reward, noise, Normaliser(jnp.ones(1), jnp.full(1, 2.0))))()
     expected = np.concatenate([(rows.observations[:, 1] - 1) / 2, rows.skill.code], axis=1)
     np.testing.assert_allclose(batch.next_inputs, expected, rtol=1e-6)
     np.testing.assert_allclose(batch.inputs[:, 0], (rows.observations[:, 0, 0] - 1) / 2, rtol=1e-6)
@@ -137,27 +157,26 @@ def test_inputs_are_normalised_observations_and_the_code():
 
 @pytest.fixture(scope="module")
 def hand_made():
-    """An agent, a batch in which the second of three transitions terminates, targets, and rules."""
-    box = actions_of(OneStep())
+    """An agent, a batch of three transitions (the second one terminates), target critics, and loss settings."""
 
     @jit
     def make(keys):
-        agent, other = (new_agent(key, 3, box, (8,), 0.5) for key in keys[:2])
+        agent, other = (new_agent(key, 3, BOX, (8,), 0.5) for key in keys[:2])
         rows = transitions(3)
         return (
             agent,
-            batch_of(rows, rows.features[:, 1, 0], jax.random.normal(keys[2], (3, 2, 1)), identity(1)),
+            to_batch(rows, rows.features[:, 1, 0], jax.random.normal(keys[2], (3, 2, 1)), identity_normaliser(1)),
             other.critics,
         )
 
-    return *make(jax.random.split(KEY, 3)), Rules(box, GAMMA, 0.5, 0.2)
+    return *make(jax.random.split(KEY, 3)), LossSettings(BOX, GAMMA, 0.5, 0.2)
 
 
-def by_hand(agent, critics, inputs, noise, rules):
+def by_hand(agent, critics, inputs, noise, settings):
     """V and log pi of one input."""
-    action, log_prob = rules.actions.reparametrise(noise, agent.actor(inputs))
+    action, log_prob = settings.actions.reparametrise(noise, agent.actor(inputs))
     pair = jnp.concatenate([inputs, action])
-    return jnp.min(each(critics, pair)) - rules.alpha * log_prob, log_prob
+    return jnp.min(each(critics, pair)) - settings.alpha * log_prob, log_prob
 
 
 def each(critics, pair):
@@ -165,12 +184,12 @@ def each(critics, pair):
 
 
 def test_the_loss_by_hand(hand_made):
-    agent, batch, targets, rules = hand_made
+    agent, batch, targets, settings = hand_made
 
     @jit
     def row(inputs, next_inputs, action, noise):
-        following, _ = by_hand(agent, targets, next_inputs, noise[0], rules)
-        value, log_prob = by_hand(agent, agent.critics, inputs, noise[1], rules)
+        following, _ = by_hand(agent, targets, next_inputs, noise[0], settings)
+        value, log_prob = by_hand(agent, agent.critics, inputs, noise[1], settings)
         return following, each(agent.critics, jnp.concatenate([inputs, action])), value, log_prob
 
     errors, values, log_probs = [], [], []
@@ -190,7 +209,7 @@ def test_the_loss_by_hand(hand_made):
 
 
 def test_discrete_values_by_hand():
-    # Two actions of probability 1/4 and 3/4; critics that say (1, 2) and (3, 1); V = 1/4 + 3/4 + alpha H.
+    # Two actions with probabilities 1/4 and 3/4; critics with values (1, 2) and (3, 1); V = 1/4 + 3/4 + alpha H.
     actor = MLP([jnp.zeros((1, 2))], [jnp.array([0.0, np.log(3.0)])])
     both = [MLP([jnp.zeros((1, 2))], [jnp.array(q)]) for q in ([1.0, 2.0], [3.0, 1.0])]
     critics = jax.tree.map(lambda *x: jnp.stack(x), *both)
@@ -202,33 +221,110 @@ def test_discrete_values_by_hand():
     np.testing.assert_allclose(values, [1.0 + 0.5 * entropy], rtol=1e-5)
 
 
-def test_each_part_of_the_agent_descends_on_its_own_loss(hand_made):
-    agent, batch, targets, rules = hand_made
+def test_each_part_of_the_agent_has_a_gradient_from_its_own_loss(hand_made):
+    agent, batch, targets, settings = hand_made
 
     @jit
-    def gradients(richer, keep):
-        learned = rules._replace(alpha=None, keep=keep)
-        return jax.grad(lambda a: sac_loss(a, batch._replace(rewards=batch.rewards + richer), targets, learned)[0])(
-            agent
-        )
+    def gradients(extra_reward, share):
+        learned_alpha = settings._replace(alpha=None, target_entropy_share=share)
+        richer = batch._replace(rewards=batch.rewards + extra_reward)
+        return jax.grad(lambda a: sac_loss(a, richer, targets, learned_alpha)[0])(agent)
 
     before, after = gradients(0.0, 0.01), gradients(5.0, 0.01)
     np.testing.assert_allclose(after.actor.weights[0], before.actor.weights[0], rtol=1e-5)
     assert np.max(np.abs(after.critics.weights[0] - before.critics.weights[0])) > 1e-3
-    # Where there is more entropy than wanted alpha falls, and else it rises.
+    # alpha falls if the entropy is above the target, and rises if it is below.
     assert before.log_alpha > 0 > gradients(0.0, 100.0).log_alpha
-    fixed = jit(jax.grad(lambda a: sac_loss(a, batch, targets, rules)[0]))(agent)
+    fixed = jit(jax.grad(lambda a: sac_loss(a, batch, targets, settings)[0]))(agent)
     assert fixed.log_alpha == 0
 
 
-def test_the_entropy_to_keep():
-    assert target_entropy(actions_of(OneStep()), 1.0) == pytest.approx(np.log(2.0))  # uniform on [-1, 1]
+def test_target_entropy_by_hand():
+    assert target_entropy(BOX, 1.0) == pytest.approx(np.log(2.0))  # uniform on [-1, 1]
     assert target_entropy(Categorical(5), 1.0) == pytest.approx(np.log(5.0))
     assert target_entropy(Categorical(5), 0.0) == 0
 
 
-def test_refuses_siblings_and_a_buffer_that_is_too_small():
-    with pytest.raises(ConfigError, match="siblings"):
-        sac(OneStep(), objective_of(lambda s: s[0], siblings=2), TINY, codes=CODES)
-    with pytest.raises(ConfigError, match=r"capacity=15.*16"):
+def test_sac_rejects_a_buffer_that_is_too_small():
+    with pytest.raises(ConfigError, match=r"capacity must be at least 16 \(got 15\)"):
         sac(OneStep(), objective_of(lambda s: s[0]), dataclasses.replace(TINY, capacity=15), codes=CODES)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("siblings", 2),
+        ("privileged", lambda state, episode: episode.rival),
+        ("weight", lambda state, episode: jnp.float32(0.5)),
+    ],
+)
+def test_sac_rejects_an_objective_that_it_does_not_support(field, value):
+    objective = objective_of(lambda s: s[0], **{field: value})
+    with pytest.raises(ConfigError, match=rf"sac\(\) does not support the field '{field}'"):
+        sac(OneStep(), objective, TINY, codes=CODES)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("relabel", lambda key, state, step, later: step.skill),
+        ("linear", LinearReward(lambda state, episode: episode.features[1:], lambda codes: codes[None])),
+    ],
+)
+def test_sac_rejects_stored_rewards_if_the_objective_needs_refreshed_ones(field, value):
+    objective = objective_of(lambda s: s[0], **{field: value})
+    with pytest.raises(ConfigError, match="refresh_rewards must be true"):
+        sac(OneStep(), objective, dataclasses.replace(TINY, refresh_rewards=False), codes=CODES)
+
+
+def test_the_reward_of_new_episodes_can_depend_on_the_whole_batch():
+    env, config = maze("square", horizon=4), dataclasses.replace(TINY, iterations=3)
+    _, _, metrics = jit(lambda key: trained(sac, env, nearest_neighbour_objective(), config, key))(KEY)
+    assert metrics["reached"].shape == (3, 4 * 4, 2)
+    expected = [nearest_neighbour_return(reached, rollouts=4) for reached in metrics["reached"]]
+    np.testing.assert_allclose(metrics["return"], expected, rtol=1e-4)
+
+
+def test_the_reward_of_a_minibatch_can_depend_on_the_whole_minibatch():
+    rows = transitions(3)
+    rows = rows._replace(features=jnp.array([[[9.0], [0.0]], [[9.0], [1.0]], [[9.0], [3.0]]]))
+    rewards = jit(lambda: replayed_rewards(nearest_neighbour_objective(), BatchState(), rows))()
+    np.testing.assert_allclose(rewards, [1.0, 1.0, 2.0])  # between the states reached: 0, 1 and 3
+
+
+def batch_size_objective(**changes):
+    """The reward is the number of episodes in the batch."""
+    return objective_of(None)._replace(
+        init=lambda key: jnp.float32(0.0),
+        before_rewards=lambda state, episodes: jnp.float32(episodes.valid.shape[0]),
+        reward=lambda state, episode: jnp.full(episode.valid.shape, state),
+        **changes,
+    )
+
+
+@pytest.mark.parametrize(("refresh", "expected"), [(True, 8.0), (False, 4.0)])
+def test_the_critics_learn_the_reward_of_the_minibatch_if_rewards_are_refreshed(refresh, expected):
+    # Rollouts of one step: the reward of a new episode is 4, the refreshed one is 8, and the value is the reward.
+    config = dataclasses.replace(
+        TINY, rollouts=4, batch_size=8, iterations=150, gradient_steps=4, entropy_weight=0.0, refresh_rewards=refresh
+    )
+    _, _, metrics = jit(lambda key: trained(sac, OneStep(), batch_size_objective(), config, key))(KEY)
+    np.testing.assert_array_equal(metrics["return"], 4.0)
+    assert metrics["value"][-1] == pytest.approx(expected, abs=0.1)
+
+
+def test_the_update_gets_the_state_of_the_new_episodes_and_not_of_a_minibatch():
+    objective = batch_size_objective(update=lambda key, state, episodes: (state, {"size": state}))
+    config = dataclasses.replace(TINY, iterations=6, batch_size=8)
+    state, _, metrics = jit(lambda key: trained(sac, OneStep(), objective, config, key))(KEY)
+    np.testing.assert_array_equal(metrics["size"], 4.0)
+    assert state.objective == 4.0
+
+
+def test_the_default_before_rewards_adds_nothing_to_the_program():
+    def trace(before_rewards):
+        program = sac(OneStep(), objective_of(lambda s: s[0], before_rewards=before_rewards), TINY, codes=CODES)
+        return str(jax.make_jaxpr(program.step)(jax.eval_shape(program.init, KEY), KEY))
+
+    assert trace(unchanged) == trace(lambda state, episodes: state)
+    assert trace(unchanged) != trace(lambda state, episodes: jnp.mean(episodes.features))

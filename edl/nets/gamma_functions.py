@@ -1,7 +1,8 @@
 """log Gamma and its derivatives for arguments above 1, from elementary functions.
 
-The general versions cover the whole real line and cost a Beta policy most of its time, and most of its compilation.
-Arguments are shifted up by six with Gamma(x + 1) = x Gamma(x), where Stirling's series is exact in float32.
+JAX's own versions cover the whole real line. With them, a Beta policy spends most of its run time and of its compile
+time in these functions. Here the argument is shifted up by six with Gamma(x + 1) = x Gamma(x); from there on
+Stirling's series is exact in float32.
 """
 
 import jax

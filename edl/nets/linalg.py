@@ -1,0 +1,22 @@
+"""Matrix products in full float32, and squared distances.
+
+On a GPU the default precision of a matrix product rounds its inputs to 10 bits. A network tolerates that. Geometry does
+not, because squared distances are small differences of large products.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+def exact_matmul(x: Float[Array, "*a"], y: Float[Array, "*b"]) -> Float[Array, "*c"]:
+    """x @ y in full float32 on every device."""
+    return jnp.matmul(x, y, precision="highest")
+
+
+def squared_distances(x: Float[Array, " s"], points: Float[Array, "n s"]) -> Float[Array, " n"]:
+    """||x - p_i||^2 for every row p_i of ``points``.
+
+    The sum is over the first axis, column by column: on a CPU it is 40 times as fast as a sum over a short last axis,
+    which XLA does not vectorise.
+    """
+    return jnp.sum((points.T - x[:, None]) ** 2, axis=0)
