@@ -1,0 +1,97 @@
+"""Links, paths, functions, commands and flags in the documentation exist, and its picture shows the real layers."""
+
+import ast
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edl.cli import COMMANDS, main
+from tests.doc_pages import blocks
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([\w-]+))?\)")
+FILE = re.compile(r"`((?:edl|tests|benchmarks|docs)/[\w./-]*)`")
+HOP = re.compile(r"^\| \d+ \| `(edl/[\w/]+\.py)`: `(\w+)` \|", re.MULTILINE)
+MAX_HOPS = 15
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path):
+    for target, anchor in LINK.findall(page.read_text("utf-8")):
+        if "://" in target:
+            continue
+        path = page.parent / target if target else page
+        assert path.exists(), f"{page.name} links to {target}"
+        assert not anchor or anchor in anchors(path), f"{page.name} links to {target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
+def test_files_that_are_named_exist(page: Path):
+    for name in FILE.findall(page.read_text("utf-8")):
+        assert (ROOT / name).exists(), f"{page.name} names {name}"
+
+
+def test_trace_of_a_run_names_functions_that_exist():
+    hops = HOP.findall((ROOT / "docs" / "architecture.md").read_text("utf-8"))
+    assert 10 <= len(hops) <= MAX_HOPS
+    for file, function in hops:
+        tree = ast.parse((ROOT / file).read_text("utf-8"))
+        defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        assert function in defined, f"{file} has no function {function}"
+
+
+def test_picture_shows_the_layers_that_the_linter_checks():
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    picture = re.search(r"^```mermaid\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert picture is not None
+    arrows = re.findall(r"^ +(.+) --> (.+)$", picture[1], re.MULTILINE)
+    rows = [arrows[0][0], *(below for _, below in arrows)]
+    assert [above for above, _ in arrows] == rows[:-1]
+    shown = [{name.removesuffix("_") for name in re.findall(r"\w+", row)} for row in rows]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    assert shown == [set(re.findall(r"\w+", layer)) for layer in layers]
+
+
+def commands_of_readme() -> list[list[str]]:
+    """The commands in the list of the README, without their explanations."""
+    section = (ROOT / "README.md").read_text("utf-8").partition("## On the command line")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("    edl ")]
+    texts = [re.split(r" {2,}", line.strip())[0] for line in lines]
+    return [shlex.split(part) for text in texts for part in re.split(r", (?:then )?(?=edl )", text)]
+
+
+@pytest.mark.parametrize("words", commands_of_readme(), ids=" ".join)
+def test_commands_of_the_readme_exist_with_their_flags(words: list[str], capsys: pytest.CaptureFixture[str]):
+    _, command, *rest = words
+    flags = [word for word in rest if word.startswith("--")]
+    named = [word for word in rest[:1] if command == "baseline"]
+    assert command in COMMANDS
+    assert main([command, *named, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(re.search(rf"{flag}\b", shown) for flag in flags)
+
+
+def test_readme_lists_every_command():
+    assert {words[1] for words in commands_of_readme()} == set(COMMANDS)
+
+
+@pytest.mark.slow
+def test_example_of_the_readme_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (example,) = [block for block in blocks(ROOT / "README.md") if block.language == "python"]
+    names: dict[str, Any] = {}
+    exec(compile(example.text, "README.md", "exec"), names)
+    assert names["run"].metrics["aggregate"]["goal_success"]["mean"] >= 0.95
+    assert names["action"].shape == (2,)
