@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from edl.artifacts import SkillModel, SkillPolicy, States
     from edl.envs.registry import register as register_env
     from edl.envs.rollout import Episode, Skill
-    from edl.interop.env_names import make_env
+    from edl.interop.env_names import make_env_for_user as make_env
     from edl.interop.registration import register_envs as register_gymnasium_envs
     from edl.objective import Objective
     from edl.program import Program
@@ -59,7 +59,7 @@ _LOCATIONS = {
     "SkillPolicy": "edl.artifacts:SkillPolicy",
     "States": "edl.artifacts:States",
     "load": "edl.runs.result:load",
-    "make_env": "edl.interop.env_names:make_env",
+    "make_env": "edl.interop.env_names:make_env_for_user",
     "register_env": "edl.envs.registry:register",
     "register_gymnasium_envs": "edl.interop.registration:register_envs",
     "run": "edl.runs.run:run",

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-# The command line, which some tests start as a process of its own, inherits these. On one device, as here, it finds
-# programs that are compiled already, and gives the same bits; what two do is in test_pair.py.
+# Processes that tests start inherit these. On one device, as in this process, they find programs that are already
+# compiled and give the same bits. The tests of several devices set their own number.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "1")
 os.environ.setdefault("EDL_CACHE", str(Path(__file__).parents[1] / ".cache" / "jax"))

@@ -52,6 +52,13 @@ def make_env(name: str, *, features: str | Features | None = None, horizon: int 
     return _build(name, FACTORIES.get(name) or ENVS.get(name), features, horizon)
 
 
+def make_env_for_user(
+    name: str, *, features: str | Features | None = None, horizon: int = 0, maze: str | None = None
+) -> Env:
+    """`make_env` for a name that the user has typed: its module may be imported."""
+    return make_env(allow_import(name), features=features, horizon=horizon, maze=maze)
+
+
 def layout_for(name: str, maze: str | None = None) -> Layout | None:
     """The layout of a maze, from its saved text if given; None if the env is not a maze."""
     return _maze_layout(name, maze) if is_maze(name) else None

@@ -3,6 +3,10 @@
 On a CPU, JAX lowers the 20 rounds of Threefry-2x32 (Salmon et al., 2011) to a loop. XLA compiles the unrolled function
 five times faster than that loop and also runs it faster; in a program that draws random numbers in a dozen places this
 is most of the compile time.
+
+The result is behind an optimization barrier. Without it, XLA copies the rounds that derive a key into every loop that
+draws with the key, and the LLVM vectoriser of JAX 0.12 then takes time exponential in the number of rounds: compiling
+`gaussian_vae` in one program did not finish within minutes. The barrier brings that to three seconds.
 """
 
 import functools
@@ -37,13 +41,19 @@ def threefry(key1: Words, key2: Words, x1: Words, x2: Words) -> tuple[Words, Wor
     return x1, x2
 
 
+def threefry_once(key1: Words, key2: Words, x1: Words, x2: Words) -> tuple[Words, Words]:
+    """`threefry`, computed once and not again in every loop that reads its result."""
+    x1, x2 = lax.optimization_barrier(threefry(key1, key2, x1, x2))
+    return x1, x2
+
+
 @functools.cache
 def enable() -> bool:
-    """Use `threefry` for JAX's random numbers on CPUs in this process; False if this JAX does not support that."""
+    """Use `threefry_once` for JAX's random numbers on CPUs in this process; False if this JAX does not support that."""
     try:
         from jax.extend.random import threefry2x32_p
         from jax.interpreters.mlir import lower_fun, register_lowering
     except ImportError:
         return False
-    register_lowering(threefry2x32_p, lower_fun(threefry, multiple_results=True), platform="cpu")
+    register_lowering(threefry2x32_p, lower_fun(threefry_once, multiple_results=True), platform="cpu")
     return True

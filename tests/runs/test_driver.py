@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from edl.config import config
-from edl.program import Program, one_shot, program_keys
+from edl.program import Program, one_shot, run_program
 from edl.runs import driver
 from edl.runs.driver import Position, Work, advance, finish, lane_mesh, outline, pad_lanes, row_length
 from edl.runs.interrupt import Interrupt, Interrupted, catch_interrupts
@@ -58,26 +58,17 @@ def run(work, keys=KEYS, start=None):
     return finish(work, ticks[-1].position, len(keys)), ticks
 
 
-def in_one_scan(work, keys):
-    """The same lanes in a single scan, vmapped like the driver does it, so that equality can be exact."""
-
-    def one(offset, key):
-        program = walk(offset, work.inputs[1])
-        first, rest = program_keys(key, program.iterations)
-        state, metrics = jax.lax.scan(program.step, program.init(first), rest)
-        return program.finish(state), metrics
-
-    return jax.jit(jax.vmap(one))(work.inputs[0], keys)
-
-
-def test_equals_one_scan_over_all_lanes():
+def test_equals_one_scan_for_every_seed():
     result, ticks = run(work())
-    expected, metrics = in_one_scan(work(), KEYS)
-    np.testing.assert_allclose(result, expected, rtol=2e-6)  # XLA may fuse a scan and a fori_loop differently
-    length = row_length(250)
-    rows = [tick.row["draw"] for tick in ticks if tick.row is not None]
-    means = [np.mean(metrics["draw"][:, j : j + length], axis=1) for j in range(0, 250, length)]
-    np.testing.assert_allclose(rows, means, rtol=1e-4, atol=1e-6)
+    # The config is an argument here as in the driver. If the compiler knew that the scale is 1, it could round less.
+    in_one_scan = jax.jit(lambda key, i, config: run_program(walk(i, config), key))
+    for i, key in enumerate(KEYS):
+        expected, metrics = in_one_scan(key, float(i), WalkConfig())
+        np.testing.assert_array_equal(result[i], expected)
+        rows = [tick.row["draw"][i] for tick in ticks if tick.row is not None]
+        length = row_length(250)
+        means = [np.mean(metrics["draw"][j : j + length]) for j in range(0, 250, length)]
+        np.testing.assert_allclose(rows, means, rtol=1e-4, atol=1e-6)
     assert ticks[-1].position.iteration == 250
     assert ticks[-1].done
     assert not any(tick.done for tick in ticks[:-1])
@@ -86,7 +77,7 @@ def test_equals_one_scan_over_all_lanes():
 def test_a_seed_alone_equals_that_seed_among_others():
     result, _ = run(work())
     alone, _ = run(work(offsets=jnp.array([1.0])), KEYS[1:2])
-    np.testing.assert_allclose(alone[0], result[1], rtol=2e-6)
+    np.testing.assert_array_equal(alone[0], result[1])
 
 
 def test_the_size_of_chunks_does_not_change_the_result(monkeypatch):
@@ -191,7 +182,7 @@ def sharded_walks() -> None:
     spread = finish(work(), ticks[-1].position, 3, mesh=mesh)
     assert spread.shape == (3, 3)
     assert ticks[-1].metrics["draw"].shape == (3,)
-    np.testing.assert_allclose(spread, result, rtol=2e-6)
+    np.testing.assert_array_equal(spread, result)
     driver.CHUNK_SECONDS = 0.0
     saved = next(
         Position(100, jax.device_get(tick.position.trimmed(3).state), tick.position.sums)
