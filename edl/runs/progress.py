@@ -1,0 +1,38 @@
+"""Progress callbacks of a run."""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol, runtime_checkable
+
+
+class StageProgress(NamedTuple):
+    """How far a stage is. ``rate`` is in iterations per second; ``env_steps`` per iteration, over all lanes."""
+
+    iteration: int
+    iterations: int
+    rate: float
+    env_steps: int
+    metrics: Mapping[str, float]
+
+
+@runtime_checkable
+class Progress(Protocol):
+    """Receives the progress of a run, stage by stage."""
+
+    def stage_started(self, stage: str, iterations: int) -> None:
+        """A stage starts to compile; ``iterations`` is 0 for work that has no iterations, such as drawing."""
+
+    def stage_advanced(self, stage: str, progress: StageProgress) -> None:
+        """A chunk of a stage is done."""
+
+    def stage_finished(self, stage: str) -> None:
+        """A stage is done."""
+
+
+class SilentProgress:
+    """Ignores all progress."""
+
+    def stage_started(self, stage: str, iterations: int) -> None: ...
+
+    def stage_advanced(self, stage: str, progress: StageProgress) -> None: ...
+
+    def stage_finished(self, stage: str) -> None: ...
