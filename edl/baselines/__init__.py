@@ -1,4 +1,4 @@
-"""Skills without stages: methods that take p(s) from the policy itself. Each gives the same `SkillPolicy`."""
+"""Skill discovery without stages: p(s) comes from the policy itself. Every method returns a `SkillPolicy`, like EDL."""
 
 from edl.baselines.dads import DADSConfig, dads
 from edl.baselines.diayn import DIAYNConfig, diayn

@@ -3,16 +3,18 @@
     I(s'; z | s) >= E[ log q(s'|s,z) - log p(s'|s) ],       p(s'|s) ~ 1/(L+1) (q(s'|s,z) + sum_i q(s'|s,z_i)),
     r(s, s', z) = log (L+1) - log (1 + sum_i exp(log q(s'|s,z_i) - log q(s'|s,z))),     z_i ~ p(z)      (their Eq. 6)
 
-A skill should change the state in a way that is predictable, given the skill, and unlike that of other skills. The
-skill dynamics q is a mixture of Gaussians over the whitened change s' - s with a fixed deviation, fitted by maximum
-likelihood to the fresh episodes of each iteration. It is a model of the world with skills for actions: to reach a goal,
-plan in it (`edl.baselines.dads_planning`). Discrete skills are one-hot, and the z_i are all the others; continuous ones
-are uniform over [-1,1]^d, and L of them are drawn anew in each iteration.
+A skill should change the state in a way that is predictable given the skill, and different from other skills. The skill
+dynamics q is a mixture of Gaussians with a fixed deviation over the whitened change s' - s, fitted by maximum
+likelihood to the new episodes of each iteration. It is a model of the env whose actions are skills: to reach a goal,
+plan with it (`edl.baselines.dads_planning`). Discrete skills are one-hot, and the z_i are all other skills. Continuous
+skills are uniform over [-1,1]^d, and L alternatives z_i are drawn in each iteration.
 
-Departs from the authors' code in that SAC replays older episodes too, with rewards as the dynamics are now and without
-importance weights (between their on-policy and off-policy variants); that the L alternatives of an iteration serve all
-of its transitions; that running moments whiten s and s' - s, rather than batch normalisation; and that the policy and
-q see all of s, for in a maze what a move does depends on where it is made.
+Departs from the authors' code:
+- SAC also replays older episodes, with rewards from the current dynamics and without importance weights (this is
+  between their on-policy and off-policy variants).
+- All transitions of an iteration share the same L alternatives.
+- Running moments whiten s and s' - s, instead of batch normalisation.
+- The policy and q observe all of s, because in a maze the effect of a move depends on the position.
 """
 
 import dataclasses
@@ -25,53 +27,59 @@ import optax
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.continuous import box_draw, box_skill
-from edl.baselines.visits import Moves, moves, one_hot_skill, sgd
+from edl.baselines.model_fitting import Moves, moves_of, sgd
+from edl.baselines.skill_priors import example_box_points, sample_in_box, sample_one_hot
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.nets.optim import Trained, start
 from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import Normaliser, RunningMoments, running_moments
+from edl.nets.optim import Trained, new_trained
 from edl.objective import Objective, per_move
 from edl.program import Program
 from edl.rl.sac import SACConfig, SACState, sac
 from edl.types import Key, Metrics, Scalar
 
-MOST = 50.0
-"""Log-ratios are cut off here, as in the authors' code: a move that q cannot explain must not outweigh all others."""
+MAX_LOG_RATIO = 50.0
+"""Log-ratios are clipped here, as in the authors' code, so that one unlikely move does not dominate the reward."""
 
 
 @config
 class DADSConfig:
-    """Their mixture, entropy and discount; networks and budget are sized for minutes on two cores."""
+    """Their mixture, entropy and discount. With our networks and budget, training takes minutes on two cores."""
 
     num_skills: int = 10
+    """Number of skills, or of example codes to evaluate if skills are continuous."""
     skills: Literal["discrete", "continuous"] = "discrete"
+    """One-hot skills, or points of [-1,1]^d."""
     skill_size: int = 2
-    """Dimensions of a continuous skill, of which ``num_skills`` are shown and evaluated."""
+    """Dimensions of a continuous skill."""
     alternatives: int = 32
-    """L, where skills are continuous; otherwise all others are."""
+    """L, the number of alternative skills in the reward, if skills are continuous."""
     components: int = 4
-    """Of the mixture."""
+    """Number of components of the mixture q."""
     deviation: float = 1.0
-    """Of each component, in deviations of s' - s."""
+    """Standard deviation of each component, in standard deviations of s' - s."""
     hidden: tuple[int, ...] = (64, 64)
+    """Hidden layers of q."""
     learning_rate: float = 1e-3
+    """Learning rate of q."""
     epochs: int = 4
+    """Passes of q over the episodes of an iteration."""
     minibatches: int = 8
+    """Minibatches per epoch of q."""
     sac: SACConfig = SACConfig(iterations=400, rollouts=20, update_every=20, normalise=True, entropy_weight=0.1)
 
 
 class SkillDynamics(eqx.Module):
-    """q(s'|s,z): what a step of a skill does, whatever its actions."""
+    """q(s'|s,z): the distribution of the next state when a skill acts."""
 
     net: MLP
     states: Normaliser
     changes: Normaliser
     deviation: Scalar
     discrete: bool = eqx.field(static=True)
-    """Whether skills are one-hot (or else anything in [-1,1]^d)."""
+    """Whether skills are one-hot. Otherwise they are points of [-1,1]^d."""
 
     def mixture(
         self, state: Float[Array, " s"], code: Float[Array, " z"]
@@ -94,8 +102,8 @@ class SkillDynamics(eqx.Module):
         return state + self.changes.inverse(jnp.exp(log_weights) @ means)
 
 
-class Knowledge(NamedTuple):
-    """The network of q, the moments of s and s' - s that whiten it, and the alternatives z_i of this iteration."""
+class DADSState(NamedTuple):
+    """The network of q, the moments that whiten s and s' - s, and the alternatives z_i of this iteration."""
 
     net: Trained
     states: RunningMoments
@@ -104,59 +112,66 @@ class Knowledge(NamedTuple):
 
 
 def dads(env: Env, config: DADSConfig) -> Program[Any, SkillPolicy]:
-    """Skills whose steps are predictable and unlike each other; the policy's model is their `SkillDynamics`."""
-    optimiser = optax.flatten(optax.adam(config.learning_rate))
-    discrete, size = config.skills == "discrete", env.feature_size
-    codes = jnp.eye(config.num_skills) if discrete else box_draw(config.num_skills, config.skill_size)
-
-    def choose(key: Key, known: Knowledge | None = None) -> Skill:
-        return one_hot_skill(key, config.num_skills) if discrete else box_skill(key, config.skill_size)
-
-    def imagine(key: Key) -> Float[Array, "l z"]:
-        return jax.vmap(lambda key: choose(key).code)(jax.random.split(key, config.alternatives))
-
-    def dynamics(net: MLP, known: Knowledge) -> SkillDynamics:
-        states, changes = known.states.normaliser(), known.changes.normaliser()
-        return SkillDynamics(net, states, changes, jnp.asarray(config.deviation, jnp.float32), discrete)
-
-    def init(key: Key) -> Knowledge:
-        net_key, imagine_key = jax.random.split(key)
-        net = mlp(net_key, (size + codes.shape[-1], *config.hidden, config.components * (size + 1)))
-        return Knowledge(start(optimiser, net), running_moments(size), running_moments(size), imagine(imagine_key))
-
-    def reward(known: Knowledge, before: Float[Array, " s"], after: Float[Array, " s"], skill: Skill) -> Scalar:
-        others = all_others(skill.code) if discrete else known.alternatives
-        candidates = jnp.concatenate([skill.code[None], others])
-        q = dynamics(known.net.params, known)
-        return dads_reward(jax.vmap(q.log_prob, (None, None, 0))(before, after, candidates))
-
-    def update(key: Key, known: Knowledge, episodes: Episode) -> tuple[Knowledge, Metrics]:
-        fit_key, imagine_key = jax.random.split(key)
-        rows = moves(episodes)
-        known = whiten(known, rows)
-        net, metrics = sgd(
-            fit_key,
-            optimiser,
-            known.net,
-            lambda net, rows: dynamics_loss(dynamics(net, known), rows),
-            rows,
-            config.epochs,
-            config.minibatches,
-        )
-        return known._replace(net=net, alternatives=imagine(imagine_key)), metrics
-
-    learning = sac(env, Objective(init, choose, per_move(reward), update), config.sac, codes=codes)
+    """Train skills whose steps are predictable and different from each other. ``policy.model`` is a `SkillDynamics`."""
+    discrete = config.skills == "discrete"
+    codes = jnp.eye(config.num_skills) if discrete else example_box_points(config.num_skills, config.skill_size)
+    program = sac(env, dads_objective(env, config), config.sac, codes=codes)
 
     def finish(state: SACState) -> SkillPolicy:
-        known: Knowledge = state.objective
-        return dataclasses.replace(learning.finish(state), model=dynamics(known.net.params, known))
+        learned: DADSState = state.objective
+        return dataclasses.replace(program.finish(state), model=dynamics_of(config, learned.net.params, learned))
 
-    return dataclasses.replace(learning, finish=finish)
+    return dataclasses.replace(program, finish=finish)
+
+
+def dads_objective(env: Env, config: DADSConfig) -> Objective:
+    """The prior over skills, the reward, and the update of the skill dynamics."""
+    optimiser = optax.flatten(optax.adam(config.learning_rate))
+    discrete, size = config.skills == "discrete", env.feature_size
+    code_size = config.num_skills if discrete else config.skill_size
+
+    def sample(key: Key, state: DADSState | None = None) -> Skill:
+        return sample_one_hot(key, config.num_skills) if discrete else sample_in_box(key, config.skill_size)
+
+    def sample_alternatives(key: Key) -> Float[Array, "l z"]:
+        return jax.vmap(lambda key: sample(key).code)(jax.random.split(key, config.alternatives))
+
+    def init(key: Key) -> DADSState:
+        net_key, alternatives_key = jax.random.split(key)
+        net = mlp(net_key, (size + code_size, *config.hidden, config.components * (size + 1)))
+        alternatives = sample_alternatives(alternatives_key)
+        return DADSState(new_trained(optimiser, net), running_moments(size), running_moments(size), alternatives)
+
+    def reward(state: DADSState, before: Float[Array, " s"], after: Float[Array, " s"], skill: Skill) -> Scalar:
+        others = all_others(skill.code) if discrete else state.alternatives
+        candidates = jnp.concatenate([skill.code[None], others])
+        dynamics = dynamics_of(config, state.net.params, state)
+        return dads_reward(jax.vmap(dynamics.log_prob, (None, None, 0))(before, after, candidates))
+
+    def update(key: Key, state: DADSState, episodes: Episode) -> tuple[DADSState, Metrics]:
+        fit_key, alternatives_key = jax.random.split(key)
+        rows = moves_of(episodes)
+        state = update_moments(state, rows)
+
+        def loss(net: MLP, rows: Moves) -> tuple[Scalar, Metrics]:
+            return dynamics_loss(dynamics_of(config, net, state), rows)
+
+        net, metrics = sgd(fit_key, optimiser, state.net, loss, rows, config.epochs, config.minibatches)
+        return state._replace(net=net, alternatives=sample_alternatives(alternatives_key)), metrics
+
+    return Objective(init, sample, per_move(reward), update)
+
+
+def dynamics_of(config: DADSConfig, net: MLP, state: DADSState) -> SkillDynamics:
+    """The skill dynamics with this network and the moments in ``state``."""
+    states, changes = state.states.normaliser(), state.changes.normaliser()
+    deviation = jnp.asarray(config.deviation, jnp.float32)
+    return SkillDynamics(net, states, changes, deviation, config.skills == "discrete")
 
 
 def dads_reward(log_q: Float[Array, " l1"]) -> Scalar:
-    """log (L+1) - log (1 + sum_i exp(log q_i - log q_0)), q_0 being that of the skill at work; at most log (L+1)."""
-    ratios = jnp.clip(log_q - log_q[0], -MOST, MOST)
+    """log (L+1) - log (1 + sum_i exp(log q_i - log q_0)), with q_0 of the episode's skill; at most log (L+1)."""
+    ratios = jnp.clip(log_q - log_q[0], -MAX_LOG_RATIO, MAX_LOG_RATIO)
     return jnp.log(log_q.shape[0]) - jax.nn.logsumexp(ratios)
 
 
@@ -165,15 +180,15 @@ def all_others(code: Float[Array, " k"]) -> Float[Array, "l k"]:
     return jax.vmap(lambda places: jnp.roll(code, places))(jnp.arange(1, code.shape[0]))
 
 
-def whiten(known: Knowledge, rows: Moves) -> Knowledge:
-    """Take fresh moves into the moments."""
+def update_moments(state: DADSState, rows: Moves) -> DADSState:
+    """Update the running moments of s and s' - s with new moves."""
     counts = rows.weight > 0
-    changes = known.changes.update(rows.after - rows.before, counts)
-    return known._replace(states=known.states.update(rows.before, counts), changes=changes)
+    changes = state.changes.update(rows.after - rows.before, counts)
+    return state._replace(states=state.states.update(rows.before, counts), changes=changes)
 
 
 def dynamics_loss(dynamics: SkillDynamics, rows: Moves) -> tuple[Scalar, Metrics]:
-    """-log q(s'|s,z) over the moves that count."""
+    """Weighted mean of -log q(s'|s,z)."""
     log_q = jax.vmap(dynamics.log_prob)(rows.before, rows.after, rows.code)
     loss = -jnp.sum(rows.weight * log_q) / jnp.maximum(jnp.sum(rows.weight), 1.0)
     return loss, {"dynamics_loss": loss}

@@ -1,21 +1,23 @@
-"""Skew-Fit (Pong et al., 2020): go to states that are rare among those visited, until none is rarer than another.
+"""Skew-Fit (Pong et al., 2020): set goals at rarely visited states, until all states are visited equally often.
 
-A goal is a state, pi(a|s,g) is to reach it, and goals are drawn from what was visited, skewed towards the rare:
+A goal is a state, pi(a|s,g) should reach it, and goals are drawn from the visited states, skewed towards rare ones:
 
-    p_skewed(s) ~ p(s) q(s)^alpha,  q a density fitted to p, what was visited,  alpha in [-1, 0)
+    p_skewed(s) ~ p(s) q(s)^alpha,  p the visited states, q a density fitted to p,  alpha in [-1, 0)
     r(s, g)     = -||s - g||
 
-(sampling importance resampling: visited states are drawn with weights q^alpha). For q = p they show that p_skewed has
-more entropy than p, and that this ends at the uniform density if goals are reached. I(S;G) = H(G) - H(G|S) rises from
-both ends: H(G) by the skew, -H(G|S) by the policy. SAC replays a step with its own goal, with one from p_skewed, or
-with a state that its episode reached later (hindsight).
+(sampling importance resampling: visited states are drawn with weights q^alpha). For q = p the paper shows that p_skewed
+has more entropy than p, and that the iteration converges to the uniform density if goals are reached. Both terms of
+I(S;G) = H(G) - H(G|S) grow: H(G) by the skew, -H(G|S) by the policy. SAC replays a step with its own goal, with a goal
+from p_skewed, or with a state that its episode reached later (hindsight).
 
-Departs from the paper: q is a kernel density estimate rather than a VAE, because states here are few numbers and no
-images, and for the same reason the reward is the distance of states rather than of latent codes. Goals are visited
-states drawn by p_skewed, as in the public code, and not samples of a model, some of which would lie behind walls. And q
-is fitted to p, as in their analysis; in their algorithm it is fitted to p_skewed, q' ~ p q^alpha. That settles at q ~
-p^(1/(1 - alpha)), for |alpha| < 1 only, and not with kernels, which end so abruptly that the rarest states outweigh all
-others until q has collapsed onto one of them (a VAE never falls that fast).
+Departs from the paper:
+- q is a kernel density estimate instead of a VAE, because states here are a few numbers and no images. For the same
+  reason, the reward is the distance between states instead of latent codes.
+- Goals are visited states drawn from p_skewed, as in the public code, and not samples of a model, because some of these
+  would lie behind walls.
+- q is fitted to p, as in the paper's analysis; in its algorithm, q is fitted to p_skewed, q' ~ p q^alpha. That
+  converges to q ~ p^(1/(1 - alpha)) only for |alpha| < 1, and not with kernels: their density falls so steeply that the
+  rarest states outweigh all others until q collapses onto one of them (the density of a VAE never falls that steeply).
 """
 
 from typing import Any, NamedTuple
@@ -25,68 +27,69 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.goals import goal_metrics, goal_skill, starts, with_goals
+from edl.baselines.goal_skills import goal_skill, start_states, with_example_goals
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.nets.density import fit_kde
-from edl.objective import Objective, per_visit
+from edl.objective import Objective, goal_metrics, per_visit
 from edl.program import Program
-from edl.rl.replay import Replay, add, blank_replay, read, sample
+from edl.rl.replay import Replay, add, empty_replay, read, sample
 from edl.rl.sac import SACConfig, sac
 from edl.types import Key, Metrics, Scalar
 
 
 @config
 class SkewFitConfig:
-    """The shares of relabelled goals are those of the public code; alpha is -0.5 on its door, and -1 elsewhere."""
+    """The shares of relabelled goals are those of the public code, which has alpha = -0.5 (door) or -1 (elsewhere)."""
 
     num_skills: int = 10
+    """Number of example goals that are evaluated."""
     skew: float = -1.0
-    """alpha."""
+    """alpha, the exponent of the density."""
     hindsight: float = 0.2
     """Share of the steps that are replayed with a goal that their episode reached later."""
     resampled: float = 0.5
     """Share of the steps that are replayed with a goal from p_skewed."""
     memory: int = 50_000
-    """Visited states, the last so many, that p_skewed is about."""
+    """Number of most recently visited states from which p_skewed is estimated."""
     fitted_to: int = 1024
-    """Visited states that q is fitted to, anew in every iteration; resampled, they are the goals until the next."""
+    """Number of visited states to which q is fitted in each iteration, and number of goals resampled from them."""
     sac: SACConfig = SACConfig(
         iterations=400, rollouts=20, update_every=20, batch_size=256, gamma=0.98, tau=0.01, entropy_weight=0.1
     )
 
 
-class Skewed(NamedTuple):
-    """What was visited, and goals, a sample of p_skewed."""
+class SkewFitState(NamedTuple):
+    """The visited states, and goals sampled from p_skewed."""
 
     visited: Replay
     goals: Float[Array, "n s"]
 
 
 def skewfit(env: Env, config: SkewFitConfig) -> Program[Any, SkillPolicy]:
-    """Goals all over the states that can be reached, and a policy that reaches them."""
+    """Train a policy to reach goals that spread over all reachable states."""
     program = sac(env, skewfit_objective(env, config), config.sac, codes=jnp.zeros((1, env.feature_size)))
-    return with_goals(program, lambda state: state.goals, config.num_skills)
+    return with_example_goals(program, lambda state: state.goals, config.num_skills)
 
 
 def skewfit_objective(env: Env, config: SkewFitConfig) -> Objective:
-    """The skewed goals, the distance to them, and hindsight."""
+    """Goals from p_skewed, the distance to the goal as reward, and relabelled goals."""
 
-    def init(key: Key) -> Skewed:
-        goals = starts(key, env, config.fitted_to)
-        return Skewed(blank_replay(goals, config.memory), goals)
+    def init(key: Key) -> SkewFitState:
+        goals = start_states(key, env, config.fitted_to)
+        return SkewFitState(empty_replay(goals, config.memory), goals)
 
-    def choose(key: Key, state: Skewed) -> Skill:
+    def sample_goal(key: Key, state: SkewFitState) -> Skill:
         return goal_skill(state.goals[jax.random.randint(key, (), 0, config.fitted_to)])
 
-    def relabel(key: Key, state: Skewed, step: Episode, later: Float[Array, " s"]) -> Skill:
+    def relabel(key: Key, state: SkewFitState, step: Episode, later: Float[Array, " s"]) -> Skill:
         which_key, goal_key = jax.random.split(key)
-        which, other = jax.random.uniform(which_key), choose(goal_key, state).code
+        which, other = jax.random.uniform(which_key), sample_goal(goal_key, state).code
         goal = jnp.where(which < config.hindsight + config.resampled, other, step.skill.code)
         return goal_skill(jnp.where(which < config.hindsight, later, goal))
 
-    def update(key: Key, state: Skewed, episodes: Episode) -> tuple[Skewed, Metrics]:
+    def update(key: Key, state: SkewFitState, episodes: Episode) -> tuple[SkewFitState, Metrics]:
         reached = episodes.features[:, 1:]
         visited = add(state.visited, reached.reshape(-1, reached.shape[-1]), episodes.valid.reshape(-1))
         row_key, fit_key, resample_key = jax.random.split(key, 3)
@@ -94,9 +97,9 @@ def skewfit_objective(env: Env, config: SkewFitConfig) -> Objective:
         log_density = jax.vmap(fit_kde(fit_key, states).log_prob)(states)
         goals = states[jax.random.categorical(resample_key, config.skew * log_density, shape=log_density.shape)]
         metrics = {"goal_entropy": skewed_entropy(log_density, config.skew), **goal_metrics(episodes)}
-        return Skewed(visited, goals), metrics
+        return SkewFitState(visited, goals), metrics
 
-    return Objective(init, choose, per_visit(distance_reward), update, relabel=relabel)
+    return Objective(init, sample_goal, per_visit(distance_reward), update, relabel=relabel)
 
 
 def distance_reward(state: Any, reached: Float[Array, " s"], skill: Skill) -> Scalar:
@@ -105,7 +108,7 @@ def distance_reward(state: Any, reached: Float[Array, " s"], skill: Skill) -> Sc
 
 
 def skewed_entropy(log_density: Float[Array, " n"], skew: float | Scalar) -> Scalar:
-    """H(p_skewed), estimated from log q of n samples of p; at alpha = -1, the log of the volume that was visited.
+    """H(p_skewed), estimated from log q of n samples of p. For alpha = -1 it is the log of the visited volume.
 
     log p_skewed = (1 + alpha) log q - log Z with Z = E_p[q^alpha], and E_{p_skewed} weighs the samples by q^alpha.
     """

@@ -1,21 +1,21 @@
-"""Stochastic Neural Networks for Hierarchical RL (Florensa, Duan and Abbeel, 2017): go fast, where no other skill goes.
+"""Stochastic Neural Networks for Hierarchical RL (Florensa, Duan and Abbeel, 2017): move fast, in cells of your own.
 
     r_t = r_proxy(s_t, s_{t+1}) + alpha_H log p_hat(z | c(s_{t+1})),      p_hat(z|c) = N[c,z] / sum_z' N[c,z']
 
-c(s) is the cell of a grid over the first two dimensions, N[c,z] counts the visits of skill z to it among the episodes
-of the current batch, and the proxy is the distance covered in a step, a speed. The bonus is at most 0; its mean is
--alpha_H H(Z|C), so with a fixed p(z) it maximises I(C;Z). The policy is told z by bilinear integration: its input is
-[s, z, s (x) z], so with a one-hot z every skill has first-layer weights of its own.
+c(s) is the cell of a grid over the first two dimensions, N[c,z] counts the visits of skill z to this cell in the
+current batch of episodes, and the proxy reward is the distance covered in a step, a speed. The bonus is at most 0; its
+mean is -alpha_H H(Z|C), so with a fixed p(z) it maximises I(C;Z). The policy receives z by bilinear integration: its
+input is [s, z, s (x) z], so with a one-hot z every skill has first-layer weights of its own.
 
 Departs from the paper and its code:
-- PPO takes the place of TRPO, and a learned critic that of a linear baseline; z is drawn once per episode, where the
-  code also switches it every 100 steps with a virtual reset of position.
-- The grid wraps around after ``cells`` cells, so that it needs no knowledge of the world's size. Cells are never
-  confused in worlds under cells / mesh_density units wide.
-- alpha_H is 1, not 0.05: here a step covers about a unit, and the bonus has to weigh as much. With 0.05 all skills of
-  the square maze become the same fast one.
-- A pseudo-count keeps log p_hat finite where it is asked for cells that the batch did not visit; those pay log 1/K.
-- Pre-training alone: the manager that picks z for a task is not part of it.
+- PPO replaces TRPO, and a learned critic replaces the linear baseline. z is drawn once per episode; their code also
+  switches it every 100 steps with a virtual reset of the position.
+- The grid wraps around after ``cells`` cells, so it does not depend on the size of the env. Two states never share a
+  cell by wrapping in envs less than cells / mesh_density units wide.
+- alpha_H is 1, not 0.05: here a step covers about one unit, and the bonus needs a similar weight. With 0.05 all skills
+  of the square maze become the same fast skill.
+- A pseudo-count keeps log p_hat finite in cells that the batch did not visit; their bonus is log 1/K.
+- Pre-training only: the manager that picks z for a task is not included.
 """
 
 from typing import Any
@@ -25,7 +25,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.visits import one_hot_skill, visits
+from edl.baselines.model_fitting import visits_of
+from edl.baselines.skill_priors import sample_one_hot
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode
@@ -35,35 +36,36 @@ from edl.rl.ppo import PPOConfig, ppo
 from edl.types import Key, Metrics, Scalar
 
 PSEUDO_COUNT = 1e-3
-"""Visits of each skill that every cell starts with."""
+"""Initial count of visits of each skill to each cell."""
 Counts = Float[Array, "c k"]
 
 
 @config
 class SNN4HRLConfig:
-    """The density of the grid is that of the authors' code; PPO is ours."""
+    """The density of the grid is that of the authors' code; PPO's settings are ours."""
 
     num_skills: int = 10
+    """Number of skills."""
     bonus_weight: float = 1.0
-    """alpha_H."""
+    """alpha_H, the weight of the bonus."""
     mesh_density: float = 5.0
-    """Cells per unit of length."""
+    """Grid cells per unit of length."""
     cells: int = 128
-    """Along each side of the grid, after which it wraps around."""
+    """Cells along each side of the grid, after which it wraps around."""
     ppo: PPOConfig = PPOConfig()
 
 
 def snn4hrl(env: Env, config: SNN4HRLConfig) -> Program[Any, SkillPolicy]:
-    """Fast skills that keep to cells of their own."""
-    table = config.cells ** min(env.feature_size, 2)
+    """Train fast skills that each stay in cells of their own."""
+    num_cells = config.cells ** min(env.feature_size, 2)
 
-    def look(state: Counts, episodes: Episode) -> Counts:
-        states, skills, valid = visits(episodes)
-        cells = jax.vmap(cell, (0, None, None))(states, config.mesh_density, config.cells)
-        return jnp.zeros_like(state).at[cells, skills].add(valid)
+    def count_visits(state: Counts, episodes: Episode) -> Counts:
+        states, skills, weight = visits_of(episodes)
+        cells = jax.vmap(cell_index, (0, None, None))(states, config.mesh_density, config.cells)
+        return jnp.zeros_like(state).at[cells, skills].add(weight)
 
     def bonuses(state: Counts, episode: Episode) -> Float[Array, " t"]:
-        cells = jax.vmap(cell, (0, None, None))(episode.features[1:], config.mesh_density, config.cells)
+        cells = jax.vmap(cell_index, (0, None, None))(episode.features[1:], config.mesh_density, config.cells)
         return jax.vmap(log_posterior, (0, None))(state[cells], episode.skill.index)
 
     def reward(state: Counts, episode: Episode) -> Float[Array, " t"]:
@@ -76,11 +78,11 @@ def snn4hrl(env: Env, config: SNN4HRLConfig) -> Program[Any, SkillPolicy]:
         return state, {"speed": speed, "information": bonus + jnp.log(config.num_skills)}
 
     objective = Objective(
-        init=lambda key: jnp.zeros((table, config.num_skills)),
-        sample=lambda key, state: one_hot_skill(key, config.num_skills),
+        init=lambda key: jnp.zeros((num_cells, config.num_skills)),
+        sample=lambda key, state: sample_one_hot(key, config.num_skills),
         reward=reward,
         update=update,
-        before_rewards=look,
+        before_rewards=count_visits,
     )
     return ppo(env, objective, config.ppo, codes=jnp.eye(config.num_skills), integrate=bilinear)
 
@@ -91,17 +93,17 @@ def bilinear(observation: Float[Array, " o"], code: Float[Array, " z"]) -> Float
 
 
 def speeds(episode: Episode) -> Float[Array, " t"]:
-    """The proxy reward: ||s_{t+1} - s_t||."""
+    """The proxy reward ||s_{t+1} - s_t||."""
     return jnp.linalg.norm(jnp.diff(episode.features, axis=0), axis=1)
 
 
-def cell(state: Float[Array, " s"], density: float | Scalar, cells: int) -> Int[Array, ""]:
-    """The number of the grid's cell that a state lies in."""
+def cell_index(state: Float[Array, " s"], density: float | Scalar, cells: int) -> Int[Array, ""]:
+    """Index of the grid cell that contains a state."""
     place = jnp.floor(state[:2] * density).astype(jnp.int32) % cells
     return jnp.sum(place * cells ** jnp.arange(place.shape[0]))
 
 
 def log_posterior(counts: Float[Array, " k"], index: Int[Array, ""]) -> Scalar:
-    """log p_hat(z|c) from the visits of each skill to the cell."""
+    """log p_hat(z|c), from the number of visits of each skill to the cell."""
     smoothed = counts + PSEUDO_COUNT
     return jnp.log(smoothed[index]) - jnp.log(jnp.sum(smoothed))

@@ -1,20 +1,22 @@
-"""VISR (Hansen et al., 2020): skills that are tasks w, paid for features that tell them, r = phi(s) . w.
+"""VISR (Hansen et al., 2020): a skill is a task vector w, and its reward is linear in it, r = phi(s) . w.
 
 The skill is a direction w, uniform on the unit sphere of R^d, and q(w|s) is von Mises-Fisher around phi(s):
 
     log q(w|s) = kappa phi(s) . w + const,  ||phi(s)|| = ||w|| = 1;     L_phi = -E[phi(s) . w],     r(s, w) = phi(s) . w
 
-(kappa only scales the reward: 1). As the reward is linear in w, the critics learn successor features psi(s,w,a), by
-which the policy of one task can be valued at another, and the policy for w is improved upon the best of several
-policies z_j around w (generalised policy improvement). That also gives task inference: once a reward is known in some
+(kappa only scales the reward: 1). Because the reward is linear in w, the critics learn successor features psi(s,w,a),
+which give the value of one task's policy at another task, and the policy for w improves on the best of several
+policies z_j around w (generalised policy improvement). This also allows task inference: given the reward of some
 states, w = argmin sum_i (phi(s_i) . w - r_i)^2, scaled to unit length, is the skill to play (`infer_task`).
 
-Departs from the paper, which learns psi by Q-learning over the discrete actions of Atari and acts by GPI itself: here
-psi belongs to the critics of SAC, and GPI improves an actor (`edl.rl.successor`), because no maximum over actions can
-be taken where they are continuous, and because skills are then a policy pi(a|s,w) like those of all other methods. The
-z_j are unit vectors along w + c u, u uniform on the sphere, in place of von Mises-Fisher draws around w: also symmetric
-around w, and had for nothing by taking for u the tasks of other rows of the batch. phi learns from replayed steps. The
-K skills to be known by are spread evenly over the sphere.
+Departs from the paper:
+- The paper learns psi by Q-learning over the discrete actions of Atari and acts by GPI. Here psi belongs to the critics
+  of SAC, and GPI improves an actor (`edl.rl.successor`), because actions are continuous, so there is no maximum over
+  them, and because the skills are then a policy pi(a|s,w) like those of all other methods.
+- The z_j are unit vectors along w + c u, with u uniform on the sphere, instead of von Mises-Fisher samples around w.
+  Both are symmetric around w, and u costs nothing: it is the task of another row of the batch.
+- phi is trained on replayed steps.
+- The K skills for evaluation are spread evenly over the sphere.
 """
 
 import dataclasses
@@ -26,20 +28,20 @@ import optax
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.goals import medoids
-from edl.baselines.visits import Moves, moves, sgd
+from edl.baselines.goal_skills import medoids
+from edl.baselines.model_fitting import Moves, moves_of, sgd
 from edl.config import ConfigError, config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.nets.optim import Trained, start
 from edl.nets.mlp import MLP, mlp
-from edl.objective import Linear, Objective, per_visit
+from edl.nets.optim import Trained, new_trained
+from edl.objective import LinearReward, Objective, per_visit
 from edl.program import Program
 from edl.rl.sac import SACConfig, SACState, sac
 from edl.types import Key, Metrics, Scalar
 
-DIRECTIONS = 2048
-"""Of which the K skills are chosen."""
+NUM_CANDIDATES = 2048
+"""Number of random directions from which `spread_directions` picks the K skills."""
 
 
 @config
@@ -47,25 +49,36 @@ class VISRConfig:
     """d = 5 as in the paper."""
 
     num_skills: int = 10
+    """Number of skills that are evaluated."""
     dimensions: int = 5
-    """d, of phi(s) and w."""
+    """d, the dimensions of phi(s) and w."""
     policies: int = 2
-    """Policies around w, besides its own, that GPI compares; the paper has 10."""
+    """Number of policies around w that GPI compares with the policy of w. The paper has 10."""
     around: float = 0.5
-    """c: how far around."""
+    """c, the distance of these policies from w."""
     hidden: tuple[int, ...] = (128, 128)
+    """Hidden layers of phi."""
     learning_rate: float = 1e-3
+    """Learning rate of phi."""
     epochs: int = 1
+    """Passes of phi over the replayed steps of an iteration."""
     minibatches: int = 16
-    """Of the steps that are recalled in an iteration, for phi."""
+    """Minibatches per epoch of phi, over the steps that SAC samples from its replay buffer."""
     sac: SACConfig = SACConfig(
-        iterations=400, rollouts=20, update_every=20, recall=4096, gamma=0.95, tau=0.01, entropy_weight=0.1
+        iterations=400,
+        rollouts=20,
+        update_every=20,
+        objective_batch_size=4096,
+        gamma=0.95,
+        tau=0.01,
+        entropy_weight=0.1,
     )
 
 
 def visr(env: Env, config: VISRConfig) -> Program[Any, SkillPolicy]:
-    """Skills for all tasks that are linear in what can be controlled; ``policy.model`` is phi, for `infer_task`."""
-    program = sac(env, visr_objective(env, config), config.sac, codes=directions(config.num_skills, config.dimensions))
+    """Train skills for all tasks whose reward is linear in phi(s). ``policy.model`` is phi, for `infer_task`."""
+    codes = spread_directions(config.num_skills, config.dimensions)
+    program = sac(env, visr_objective(env, config), config.sac, codes=codes)
 
     def finish(state: SACState) -> SkillPolicy:
         return dataclasses.replace(program.finish(state), model=state.objective.params)
@@ -74,13 +87,13 @@ def visr(env: Env, config: VISRConfig) -> Program[Any, SkillPolicy]:
 
 
 def visr_objective(env: Env, config: VISRConfig) -> Objective:
-    """w uniform on the sphere, r = phi(s) . w, and how phi is fitted."""
+    """w uniform on the sphere, r = phi(s) . w, and the update of phi."""
     optimiser = optax.flatten(optax.adam(config.learning_rate))
 
     def init(key: Key) -> Trained:
-        return start(optimiser, mlp(key, (env.feature_size, *config.hidden, config.dimensions)))
+        return new_trained(optimiser, mlp(key, (env.feature_size, *config.hidden, config.dimensions)))
 
-    def choose(key: Key, state: Trained) -> Skill:
+    def sample(key: Key, state: Trained) -> Skill:
         return Skill(code=unit(jax.random.normal(key, (config.dimensions,))), index=jnp.int32(-1))
 
     def reward(state: Trained, reached: Float[Array, " s"], skill: Skill) -> Scalar:
@@ -90,10 +103,10 @@ def visr_objective(env: Env, config: VISRConfig) -> Objective:
         return jax.vmap(phi, (None, 0))(state.params, episode.features[1:])
 
     def update(key: Key, state: Trained, episodes: Episode) -> tuple[Trained, Metrics]:
-        return sgd(key, optimiser, state, posterior_loss, moves(episodes), config.epochs, config.minibatches)
+        return sgd(key, optimiser, state, posterior_loss, moves_of(episodes), config.epochs, config.minibatches)
 
-    linear = Linear(cumulants, lambda codes: neighbours(codes, config.policies, config.around))
-    return Objective(init, choose, per_visit(reward), update, linear=linear)
+    linear = LinearReward(cumulants, lambda codes: neighbours(codes, config.policies, config.around))
+    return Objective(init, sample, per_visit(reward), update, linear=linear)
 
 
 def unit(x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
@@ -107,26 +120,26 @@ def phi(features: MLP, state: Float[Array, " s"]) -> Float[Array, " d"]:
 
 
 def posterior_loss(features: MLP, rows: Moves) -> tuple[Scalar, Metrics]:
-    """-log q(w|s) up to constants, -phi(s) . w, over the states that were reached."""
-    told = jnp.sum(jax.vmap(phi, (None, 0))(features, rows.after) * rows.code, axis=1)
-    value = jnp.sum(rows.weight * told) / jnp.maximum(jnp.sum(rows.weight), 1.0)
-    return -value, {"told": value}
+    """-log q(w|s) up to constants: the weighted mean of -phi(s') . w."""
+    alignments = jnp.sum(jax.vmap(phi, (None, 0))(features, rows.after) * rows.code, axis=1)
+    alignment = jnp.sum(rows.weight * alignments) / jnp.maximum(jnp.sum(rows.weight), 1.0)
+    return -alignment, {"alignment": alignment}
 
 
 def neighbours(codes: Float[Array, "n d"], num: int, around: float | Scalar) -> Float[Array, "g n d"]:
-    """Tasks around each task: w + c u, scaled to unit length, u being the task of another row."""
+    """Tasks around each task: w + c u, scaled to unit length, where u is the task of another row."""
     return jnp.stack([unit(codes + around * jnp.roll(codes, i + 1, axis=0)) for i in range(num)])
 
 
-def directions(num: int, dimensions: int) -> Float[Array, "k d"]:
-    """Unit vectors all over the sphere; always the same."""
-    drawn = unit(jax.random.normal(jax.random.key(0), (max(DIRECTIONS, num), dimensions)))
-    return medoids(drawn, num)
+def spread_directions(num: int, dimensions: int) -> Float[Array, "k d"]:
+    """Unit vectors spread over the sphere. The result is always the same."""
+    candidates = unit(jax.random.normal(jax.random.key(0), (max(NUM_CANDIDATES, num), dimensions)))
+    return medoids(candidates, num)
 
 
 def infer_task(policy: SkillPolicy, states: Float[Array, "n s"], rewards: Float[Array, " n"]) -> Float[Array, " d"]:
-    """The code w whose reward phi(s) . w fits a reward best: argmin sum_i (phi(s_i) . w - r_i)^2, to unit length."""
+    """The skill w that fits ``rewards`` best: argmin sum_i (phi(s_i) . w - r_i)^2, scaled to unit length."""
     features = policy.model
     if features is None:
-        raise ConfigError("this policy has no phi: that of VISR is wanted. Train with `edl baseline visr`.")
+        raise ConfigError("infer_task needs a policy with phi (got a policy without a model). Use `edl baseline visr`.")
     return unit(jnp.linalg.lstsq(jax.vmap(phi, (None, 0))(features, states), rewards)[0])

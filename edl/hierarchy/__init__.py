@@ -1,6 +1,14 @@
-"""Skills put to use: sparse tasks, a controller whose actions are frozen skills, and what it is compared with."""
+"""Controllers over frozen skills on sparse goal tasks, and the baselines without a controller."""
 
-from edl.hierarchy.controller import ControlConfig, controller, flat, play_tasks, zero_shot
-from edl.hierarchy.envs import GoalWorld, SkillWorld
+from edl.hierarchy.controller import ControlConfig, controller, play_tasks, ppo_without_skills, zero_shot_success
+from edl.hierarchy.envs import GoalEnv, SkillActionEnv
 
-__all__ = ["ControlConfig", "GoalWorld", "SkillWorld", "controller", "flat", "play_tasks", "zero_shot"]
+__all__ = [
+    "ControlConfig",
+    "GoalEnv",
+    "SkillActionEnv",
+    "controller",
+    "play_tasks",
+    "ppo_without_skills",
+    "zero_shot_success",
+]

@@ -1,10 +1,11 @@
-"""A controller over frozen skills, and the learner without skills that it has to beat, on the same sparse tasks.
+"""A controller over frozen skills, and PPO without skills on the same sparse tasks, for comparison.
 
-A task pays 1 for coming near a goal, once, and nothing else. The controller is PPO over skills, each held for some
-steps (options that return by the clock: Sutton, Precup and Singh, 1999); the flat learner is PPO over actions, with as
-many environment steps. The null model learns nothing: it takes the skill whose goal is nearest, and keeps it.
+A task gives one reward of 1 for reaching a goal. The controller is PPO whose actions are skills, each held for a fixed
+number of steps (options with a fixed duration: Sutton, Precup and Singh, 1999). PPO without skills acts in the env
+directly and gets the same number of environment steps. A third baseline needs no training: it plays the skill whose
+goal is nearest for the whole episode (`zero_shot_success`).
 
-Every task has a controller of its own; all tasks of a seed are one program, and seeds are a vmap over it.
+Every task has its own controller. All tasks of a seed are one program, which is vmapped over seeds.
 """
 
 from collections.abc import Callable
@@ -16,9 +17,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from edl.artifacts import SkillPolicy
 from edl.config import config
-from edl.hierarchy.envs import goal_world, skill_world
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill, rollout
+from edl.hierarchy.envs import goal_env, skill_action_env
 from edl.nets.normalise import Normaliser
 from edl.objective import Objective
 from edl.program import Program
@@ -28,24 +29,30 @@ from edl.types import Key, Keys, Metrics
 
 @config
 class ControlConfig:
-    """Of both learners, which differ in what an action is and in nothing else."""
+    """Settings of both learners. The learners differ only in their actions."""
 
     env_steps: int = 400_000
-    """Environment steps on each task."""
+    """Environment steps per task."""
     hold: int = 5
-    """Steps that a skill is followed before the next is chosen."""
+    """Number of steps for which each skill is held."""
     rollouts: int = 64
+    """Episodes per iteration."""
     epochs: int = 4
+    """Passes over the episodes of an iteration."""
     minibatches: int = 4
+    """Minibatches per epoch."""
     hidden: tuple[int, ...] = (64, 64)
+    """Hidden layers of the policy and the critic."""
     learning_rate: float = 2e-3
+    """Initial learning rate. It decreases linearly to a tenth."""
     gamma: float = 0.99
-    """Discount of an environment step."""
+    """Discount per environment step."""
     entropy_weight: float = 0.01
+    """Weight of the entropy bonus."""
 
 
-def reaching() -> Objective:
-    """r_t = 1 where the task is fulfilled: the only end that these worlds have."""
+def sparse_goal_objective() -> Objective:
+    """r_t = 1 at the step that terminates the episode. The envs of these tasks terminate only at the goal."""
 
     def sample(key: Key, state: None) -> Skill:
         return Skill(code=jnp.zeros(0), index=jnp.int32(0))
@@ -60,7 +67,7 @@ def reaching() -> Objective:
 
 
 def succeeded(episodes: Episode) -> Bool[Array, "*e"]:
-    """Whether each episode fulfilled its task."""
+    """Whether each episode reached its goal."""
     return jnp.any(episodes.terminated & episodes.valid, axis=-1)
 
 
@@ -71,36 +78,37 @@ def controller(
     radius: Float[Array, " s"],
     config: ControlConfig,
 ) -> Program[Any, SkillPolicy]:
-    """Learn, for each goal, which skill to follow when."""
+    """Train one controller per goal that chooses a skill every ``config.hold`` steps."""
 
     def learn(goal: Float[Array, " s"]) -> Program:
-        world = skill_world(goal_world(env, goal, radius), policy, config.hold)
-        settings = _settings(config, config.rollouts * world.horizon * config.hold, config.gamma**config.hold)
-        return ppo(world, reaching(), settings, codes=jnp.zeros((1, 0)), normaliser=policy.normaliser)
+        task = skill_action_env(goal_env(env, goal, radius), policy, config.hold)
+        steps = config.rollouts * task.horizon * config.hold
+        settings = _ppo_config(config, steps, config.gamma**config.hold)
+        return ppo(task, sparse_goal_objective(), settings, codes=jnp.zeros((1, 0)), normaliser=policy.normaliser)
 
-    return _for_each(goals, learn, config.hold)
+    return _for_all_goals(goals, learn, config.hold)
 
 
-def flat(
+def ppo_without_skills(
     env: Env,
     normaliser: Normaliser,
     goals: Float[Array, "g s"],
     radius: Float[Array, " s"],
     config: ControlConfig,
 ) -> Program[Any, SkillPolicy]:
-    """Learn, for each goal, without skills."""
+    """Train one policy per goal that acts in the env directly."""
 
     def learn(goal: Float[Array, " s"]) -> Program:
-        settings = _settings(config, config.rollouts * env.horizon, config.gamma)
-        world = goal_world(env, goal, radius)
-        return ppo(world, reaching(), settings, codes=jnp.zeros((1, 0)), normaliser=normaliser)
+        settings = _ppo_config(config, config.rollouts * env.horizon, config.gamma)
+        task = goal_env(env, goal, radius)
+        return ppo(task, sparse_goal_objective(), settings, codes=jnp.zeros((1, 0)), normaliser=normaliser)
 
-    return _for_each(goals, learn, 1)
+    return _for_all_goals(goals, learn, 1)
 
 
-def _settings(config: ControlConfig, env_steps: int, gamma: Any) -> PPOConfig:
+def _ppo_config(config: ControlConfig, steps_per_iteration: int, gamma: Any) -> PPOConfig:
     return PPOConfig(
-        iterations=max(config.env_steps // env_steps, 1),
+        iterations=max(config.env_steps // steps_per_iteration, 1),
         rollouts=config.rollouts,
         epochs=config.epochs,
         minibatches=config.minibatches,
@@ -112,8 +120,8 @@ def _settings(config: ControlConfig, env_steps: int, gamma: Any) -> PPOConfig:
     )
 
 
-def _for_each(goals: Float[Array, "g s"], learn: Callable[[Float[Array, " s"]], Program], hold: int) -> Program:
-    """One program for all goals: its state has a leading axis of goals, and its metrics are means over them."""
+def _for_all_goals(goals: Float[Array, "g s"], learn: Callable[[Float[Array, " s"]], Program], hold: int) -> Program:
+    """One program for all goals. Its state has a leading axis of goals, and its metrics are means over goals."""
     count = goals.shape[0]
 
     def init(key: Key) -> Any:
@@ -134,21 +142,21 @@ def _for_each(goals: Float[Array, "g s"], learn: Callable[[Float[Array, " s"]], 
 def play_tasks(
     key: Key,
     controllers: SkillPolicy,
-    task: Callable[[Float[Array, " s"]], Env],
+    make_task: Callable[[Float[Array, " s"]], Env],
     goals: Float[Array, "g s"],
     num: int,
 ) -> Episode:
-    """``num`` episodes of each goal's controller, in the world that ``task`` makes of the goal."""
+    """``num`` episodes of each goal's controller, in the env ``make_task(goal)``."""
 
     def play(key: Key, goal: Float[Array, " s"], each: SkillPolicy) -> Episode:
-        world, skill = task(goal), Skill(code=jnp.zeros(0), index=jnp.int32(0))
-        return rollout(key, world, lambda key, seen, code: (each.act(key, seen, code), jnp.zeros(0)), skill)
+        task, skill = make_task(goal), Skill(code=jnp.zeros(0), index=jnp.int32(0))
+        return rollout(key, task, lambda key, seen, code: (each.act(key, seen, code), jnp.zeros(0)), skill)
 
     keys: Keys = jax.random.split(key, (goals.shape[0], num))
     return jax.vmap(jax.vmap(play, in_axes=(0, None, None)))(keys, goals, controllers)
 
 
-def zero_shot(
+def zero_shot_success(
     key: Key,
     env: Env,
     policy: SkillPolicy,
@@ -157,12 +165,12 @@ def zero_shot(
     radius: Float[Array, " s"],
     num: int,
 ) -> Float[Array, " g"]:
-    """Success of the null model: skill ``picks[g]`` from start to end."""
+    """Success rate per goal g when skill ``picks[g]`` is played for the whole episode."""
 
     def play(key: Key, goal: Float[Array, " s"], pick: Int[Array, ""]) -> Bool[Array, ""]:
         skill = Skill(code=policy.codes[pick], index=pick)
-        world = goal_world(env, goal, radius)
-        episode = rollout(key, world, lambda key, seen, code: (policy.act(key, seen, code), jnp.zeros(0)), skill)
+        task = goal_env(env, goal, radius)
+        episode = rollout(key, task, lambda key, seen, code: (policy.act(key, seen, code), jnp.zeros(0)), skill)
         return succeeded(episode)
 
     keys: Keys = jax.random.split(key, (goals.shape[0], num))

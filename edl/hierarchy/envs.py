@@ -1,4 +1,4 @@
-"""Worlds made of worlds: one that ends at a goal, and one whose actions are skills."""
+"""Env wrappers: `GoalEnv` terminates at a goal, and in `SkillActionEnv` an action is a skill."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ from edl.envs.base import Box, Discrete, Env, Step
 from edl.types import Key
 
 
-class GoalWorld(Env):
-    """A world that terminates where the features come within 1 of a goal, measured in ``radius``."""
+class GoalEnv(Env):
+    """An env that terminates when the features are within ``radius`` of a goal (an ellipsoid, one radius per axis)."""
 
     inner: Env
     goal: Float[Array, " s"]
@@ -24,36 +24,32 @@ class GoalWorld(Env):
 
     @property
     def action_space(self) -> Box | Discrete:
-        """That of the world."""
         return self.inner.action_space
 
     def reset(self, key: Key) -> Any:
-        """Draw s_0."""
         return self.inner.reset(key)
 
     def step(self, key: Key, state: Any, action: Array) -> Step:
-        """Draw s_{t+1}; at the goal, that is the end."""
+        """A step of the inner env that also terminates at the goal."""
         step = self.inner.step(key, state, action)
         offset = (self.features(step.observation) - self.goal) / self.radius
         return step._replace(terminated=step.terminated | (jnp.sum(offset**2) <= 1.0))
 
     def observe(self, state: Any) -> Float[Array, " o"]:
-        """What the policy sees."""
         return self.inner.observe(state)
 
     def features(self, observation: Float[Array, " o"]) -> Float[Array, " s"]:
-        """Features of the world."""
         return self.inner.features(observation)
 
 
-def goal_world(inner: Env, goal: Float[Array, " s"], radius: Float[Array, " s"]) -> GoalWorld:
-    """The task to get within ``radius`` of a goal."""
+def goal_env(inner: Env, goal: Float[Array, " s"], radius: Float[Array, " s"]) -> GoalEnv:
+    """The task of reaching ``goal`` in the env ``inner``."""
     sizes = {"observation_size": inner.observation_size, "feature_size": inner.feature_size}
-    return GoalWorld(inner=inner, goal=goal, radius=radius, horizon=inner.horizon, **sizes)
+    return GoalEnv(inner=inner, goal=goal, radius=radius, horizon=inner.horizon, **sizes)
 
 
-class SkillWorld(Env):
-    """A world in which an action is a skill, followed for ``hold`` steps. An episode takes as many steps as before."""
+class SkillActionEnv(Env):
+    """An env whose action is a skill, which acts for ``hold`` steps of the inner env."""
 
     inner: Env
     policy: SkillPolicy
@@ -64,37 +60,38 @@ class SkillWorld(Env):
 
     @property
     def action_space(self) -> Discrete:
-        """One action for each skill."""
+        """One action per skill."""
         return Discrete(self.policy.codes.shape[0])
 
     def reset(self, key: Key) -> Any:
-        """Draw s_0."""
         return self.inner.reset(key)
 
     def step(self, key: Key, state: Any, action: Array) -> Step:
-        """Follow a skill. An end on the way is the end, though the world moves on until the skill is over."""
+        """Play a skill for ``hold`` steps.
+
+        If the inner env terminates in one of them, this step terminates. The remaining inner steps are still played.
+        """
         code = self.policy.codes[action]
 
-        def follow(state: Any, key: Key) -> tuple[Any, tuple]:
+        def inner_step(state: Any, key: Key) -> tuple[Any, tuple]:
             act_key, step_key = jax.random.split(key)
             step = self.inner.step(step_key, state, self.policy.act(act_key, self.inner.observe(state), code))
             return step.state, (step.terminated, step.truncated)
 
-        state, (terminated, truncated) = jax.lax.scan(follow, state, jax.random.split(key, self.hold))
-        over = jnp.cumsum(terminated | truncated) - (terminated | truncated)  # ends before this step
-        return Step(state, self.observe(state), jnp.any(terminated & (over == 0)), jnp.any(truncated))
+        state, (terminated, truncated) = jax.lax.scan(inner_step, state, jax.random.split(key, self.hold))
+        ends_before = jnp.cumsum(terminated | truncated) - (terminated | truncated)
+        return Step(state, self.observe(state), jnp.any(terminated & (ends_before == 0)), jnp.any(truncated))
 
     def observe(self, state: Any) -> Float[Array, " o"]:
-        """What the skills see, the controller sees."""
+        """The observation of the skills is also that of the controller."""
         return self.inner.observe(state)
 
     def features(self, observation: Float[Array, " o"]) -> Float[Array, " s"]:
-        """Features of the world."""
         return self.inner.features(observation)
 
 
-def skill_world(inner: Env, policy: SkillPolicy, hold: int) -> SkillWorld:
-    """The same world, acted in by choosing skills."""
+def skill_action_env(inner: Env, policy: SkillPolicy, hold: int) -> SkillActionEnv:
+    """The env ``inner`` with skills as actions. Its horizon is ``hold`` times shorter."""
     horizon = max(inner.horizon // hold, 1)
     sizes = {"observation_size": inner.observation_size, "feature_size": inner.feature_size}
-    return SkillWorld(inner=inner, policy=policy, hold=hold, horizon=horizon, **sizes)
+    return SkillActionEnv(inner=inner, policy=policy, hold=hold, horizon=horizon, **sizes)

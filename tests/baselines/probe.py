@@ -1,4 +1,4 @@
-"""A world in which skills are easily told apart: five tiles by five, nine steps from the centre."""
+"""A gridworld in which skills are easy to distinguish: 5 x 5 tiles, episodes of nine steps from the centre."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from edl.envs.gridworld import gridworld
-from edl.program import execute
+from edl.program import run_program
 from edl.rl.ppo import PPOConfig
 from edl.rl.sac import SACConfig
 from tests.compiling import jit
@@ -27,15 +27,15 @@ TINY_SAC = SACConfig(
 
 
 def learn(build, config):
-    """Train with `TINY` but the method's own way of discounting; the policy, and metrics as numpy arrays."""
+    """Train with `TINY`, but with the method's own discount. Returns the policy, and metrics as numpy arrays."""
     own = config.ppo
     ppo = dataclasses.replace(TINY, gamma=own.gamma, gae_lambda=own.gae_lambda, bootstrap=own.bootstrap)
     program = build(ENV, dataclasses.replace(config, ppo=ppo))
-    policy, metrics = jit(lambda key: execute(program, key))(jax.random.key(0))
+    policy, metrics = jit(lambda key: run_program(program, key))(jax.random.key(0))
     return policy, jax.tree.map(np.asarray, metrics)
 
 
-def rises(series, by):
-    """Whether the mean of the last tenth exceeds that of the first tenth by ``by``."""
+def increases(series, by):
+    """Whether the mean of the last tenth is larger than that of the first tenth by more than ``by``."""
     tenth = len(series) // 10
     return series[-tenth:].mean() > series[:tenth].mean() + by

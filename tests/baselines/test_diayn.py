@@ -1,4 +1,4 @@
-"""DIAYN: its reward and its loss by hand, that it learns, and what it learns from."""
+"""DIAYN: its reward, loss and training rows by hand; training."""
 
 import dataclasses
 
@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from edl.baselines.diayn import DIAYNConfig, diayn
+from edl.baselines.model_fitting import visits_of
 from edl.baselines.reverse_mi import classifier_loss, reverse_reward
-from edl.baselines.visits import visits
 from edl.envs.maze import maze
 from edl.envs.rollout import Skill
 from edl.nets.mlp import MLP
-from edl.program import execute
-from edl.rl.replay import Transition, blank_replay, recalled
+from edl.program import run_program
+from edl.rl.replay import Transition, empty_replay, sample_steps
 from tests.baselines.probe import TINY_SAC
 from tests.compiling import jit
 
-SMALL = dataclasses.replace(TINY_SAC, iterations=100, recall=2560)
+SMALL = dataclasses.replace(TINY_SAC, iterations=100, objective_batch_size=2560)
 
 
 def test_the_reward_by_hand():
@@ -28,7 +28,7 @@ def test_the_reward_by_hand():
     assert reverse_reward(classifier(jnp.array([2.0, 2.0])), jnp.int32(1)) == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_classifier_learns_from_the_states_that_replayed_steps_reached():
+def test_the_classifier_is_trained_on_the_next_states_of_replayed_steps():
     step = Transition(
         observations=jnp.array([[[7.0, 7.0], [7.0, 7.0]]]),
         features=jnp.array([[[9.0, 9.0], [1.0, 0.0]]]),
@@ -38,12 +38,12 @@ def test_the_classifier_learns_from_the_states_that_replayed_steps_reached():
         skill=Skill(jnp.array([[0.0, 1.0]]), jnp.array([1])),
         remaining=jnp.zeros(1, jnp.int32),
     )
-    replay = blank_replay(step, 5)._replace(size=jnp.int32(1))
+    replay = empty_replay(step, 5)._replace(size=jnp.int32(1))
     replay = replay._replace(rows=jax.tree.map(lambda x, new: x.at[0].set(new[0]), replay.rows, step))
-    states, skills, weight = visits(recalled(jax.random.key(0), replay, 3))
-    np.testing.assert_array_equal(states, [[1.0, 0.0]] * 3)
-    np.testing.assert_array_equal(skills, [1] * 3)
-    loss, metrics = classifier_loss(MLP([jnp.eye(2)], [jnp.zeros(2)]), (states, skills, weight))
+    rows = visits_of(sample_steps(jax.random.key(0), replay, 3))
+    np.testing.assert_array_equal(rows.states, [[1.0, 0.0]] * 3)
+    np.testing.assert_array_equal(rows.skills, [1] * 3)
+    loss, metrics = classifier_loss(MLP([jnp.eye(2)], [jnp.zeros(2)]), rows)
     assert loss == pytest.approx(np.log(1 + np.e), abs=1e-6)  # -log softmax((1, 0))[1]
     assert metrics["accuracy"] == 0
 
@@ -51,11 +51,11 @@ def test_the_classifier_learns_from_the_states_that_replayed_steps_reached():
 @pytest.fixture(scope="module")
 def trained():
     program = diayn(maze("corridor_center"), DIAYNConfig(num_skills=3, hidden=(32,), minibatches=40, sac=SMALL))
-    return jit(lambda key: execute(program, key))(jax.random.key(0))
+    return jit(lambda key: run_program(program, key))(jax.random.key(0))
 
 
 @pytest.mark.slow
-def test_the_objective_rises_and_skills_become_distinguishable(trained):
+def test_the_objective_increases_and_skills_become_distinguishable(trained):
     _, metrics = trained
     returns = np.asarray(metrics["return"]) / 50
     assert returns[-5:].mean() > returns[:5].mean() + 0.3
@@ -64,7 +64,7 @@ def test_the_objective_rises_and_skills_become_distinguishable(trained):
 
 
 @pytest.mark.slow
-def test_entropy_is_kept_by_a_fixed_scale(trained):
+def test_the_entropy_weight_is_fixed(trained):
     policy, metrics = trained
     np.testing.assert_allclose(metrics["alpha"][10:], 0.1, rtol=1e-6)
     assert policy.codes.shape == (3, 3)

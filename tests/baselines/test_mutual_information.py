@@ -1,4 +1,4 @@
-"""The paper's two canonical baselines: their rewards by hand, and its theory about them."""
+"""The paper's two canonical baselines: rewards and losses by hand, and the paper's theory about them."""
 
 import jax
 import jax.numpy as jnp
@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from edl.baselines.forward_mi import ForwardMIConfig, density_loss, forward_mi, forward_reward
+from edl.baselines.model_fitting import Visits
 from edl.baselines.reverse_mi import ReverseMIConfig, classifier_loss, reverse_mi, reverse_reward
 from edl.envs.maze import maze
 from edl.nets.mlp import MLP
-from edl.program import execute
+from edl.program import run_program
 from edl.rl.ppo import PPOConfig
 
 
@@ -35,8 +36,8 @@ def test_forward_reward_stays_finite_at_any_distance(distance):
 
 
 @pytest.mark.parametrize("skills", [2, 5, 10])
-def test_known_states_pay_up_to_log_n_and_unseen_ones_nothing(skills):
-    """The paper's appendix: with perfect densities, r_max = log N where one skill goes alone, r_new = 0 elsewhere."""
+def test_the_reward_of_known_states_is_at_most_log_n_and_that_of_unseen_states_zero(skills):
+    """Appendix of the paper: with perfect densities, r_max = log N in states of one skill, r_new = 0 in unseen ones."""
     own = jnp.full(skills, -jnp.inf).at[0].set(0.0)
     assert np.isclose(reverse_reward(own, jnp.int32(0)), np.log(skills))
     assert np.isclose(reverse_reward(jnp.zeros(skills), jnp.int32(0)), 0.0, atol=1e-6)
@@ -50,9 +51,9 @@ def linear(weight, bias):
     return MLP([jnp.asarray(weight, jnp.float32)], [jnp.asarray(bias, jnp.float32)])
 
 
-def test_losses_by_hand_ignore_visits_that_do_not_count():
+def test_losses_by_hand_ignore_visits_with_zero_weight():
     states = jnp.array([[1.0, 0.0], [9.0, 9.0]])
-    rows = (states, jnp.array([0, 1]), jnp.array([1.0, 0.0]))
+    rows = Visits(states, jnp.array([0, 1]), jnp.array([1.0, 0.0]))
     loss, metrics = classifier_loss(linear(np.eye(2), [0, 0]), rows)
     assert np.isclose(loss, np.log(1 + np.exp(-1.0)))
     assert metrics["accuracy"] == 1.0
@@ -62,10 +63,10 @@ def test_losses_by_hand_ignore_visits_that_do_not_count():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("build", "config"), [(reverse_mi, ReverseMIConfig), (forward_mi, ForwardMIConfig)])
-def test_the_objective_rises_and_skills_become_distinguishable(build, config):
+def test_the_objective_increases_and_skills_become_distinguishable(build, config):
     ppo = PPOConfig(iterations=40, rollouts=32, minibatches=4, hidden=(32, 32))
     program = build(maze("corridor_center"), config(num_skills=3, hidden=(32,), ppo=ppo))
-    _, metrics = jax.jit(lambda key: execute(program, key))(jax.random.key(0))
+    _, metrics = jax.jit(lambda key: run_program(program, key))(jax.random.key(0))
     returns = np.asarray(metrics["return"])
     assert returns[-5:].mean() > returns[:5].mean() + 10
     assert returns[-5:].mean() / 50 > 0.5 * np.log(3)

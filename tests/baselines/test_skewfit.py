@@ -1,4 +1,4 @@
-"""Skew-Fit: the reward, the skew and its entropy by hand, the relabelling, and that goals spread and are reached."""
+"""Skew-Fit: reward, skew, entropy and relabelling by hand; training spreads goals and reaches them."""
 
 import dataclasses
 
@@ -7,10 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edl.baselines.goals import goal_skill
-from edl.baselines.skewfit import Skewed, SkewFitConfig, distance_reward, skewed_entropy, skewfit, skewfit_objective
+from edl.baselines.goal_skills import goal_skill
+from edl.baselines.skewfit import (
+    SkewFitConfig,
+    SkewFitState,
+    distance_reward,
+    skewed_entropy,
+    skewfit,
+    skewfit_objective,
+)
 from edl.envs.rollout import rollout
-from edl.program import execute
+from edl.program import run_program
 from edl.rl.sac import SACConfig
 from tests.baselines.probe import ENV
 from tests.compiling import jit
@@ -62,7 +69,7 @@ def test_steps_are_replayed_with_three_kinds_of_goals(parts):
     skills = jit(jax.vmap(lambda key: objective.relabel(key, state, step, later)))(keys)
     np.testing.assert_array_equal(skills.code, skills.goal)
     values, counts = np.unique(np.asarray(skills.code[:, 0]), return_counts=True)
-    np.testing.assert_array_equal(values, [1, 3, 7])  # its own, what was reached later, and one of the skewed ones
+    np.testing.assert_array_equal(values, [1, 3, 7])  # its own goal, a state reached later, and a goal from p_skewed
     np.testing.assert_allclose(counts / 4000, [0.5, 0.25, 0.25], atol=0.03)
 
 
@@ -72,15 +79,15 @@ def test_rare_states_become_goals_as_often_as_frequent_ones(parts):
     spread = states + 0.3 * jax.random.normal(jax.random.key(2), states.shape)
     visited = state.visited._replace(rows=state.visited.rows.at[:100].set(spread), size=jnp.int32(100))
     episodes = jax.tree.map(lambda x: x[None], step_of(jnp.ones(2)))
-    nothing = episodes._replace(valid=jnp.zeros_like(episodes.valid))
-    after, _ = jit(objective.update)(jax.random.key(3), Skewed(visited, state.goals), nothing)
-    assert 0.3 < float(jnp.mean(after.goals[:, 0] > 2)) < 0.7  # a tenth of what was visited
+    no_visits = episodes._replace(valid=jnp.zeros_like(episodes.valid))
+    after, _ = jit(objective.update)(jax.random.key(3), SkewFitState(visited, state.goals), no_visits)
+    assert 0.3 < float(jnp.mean(after.goals[:, 0] > 2)) < 0.7  # these are a tenth of the visits
 
 
 @pytest.fixture(scope="module")
 def trained():
     program = skewfit(ENV, TINY)
-    policy, metrics = jit(lambda key: execute(program, key))(jax.random.key(0))
+    policy, metrics = jit(lambda key: run_program(program, key))(jax.random.key(0))
     return policy, jax.tree.map(np.asarray, metrics)
 
 
@@ -91,7 +98,7 @@ def test_goals_spread_and_are_reached(trained):
     assert metrics["goal_distance"][-5:].mean() < 0.5 * metrics["goal_distance"][5:10].mean()
 
 
-def test_skills_are_goals_that_lie_apart_and_lead_there(trained):
+def test_example_goals_are_far_apart_and_lead_to_different_actions(trained):
     policy, _ = trained
     np.testing.assert_array_equal(policy.codes, policy.goals)
     gaps = np.linalg.norm(policy.goals[:, None] - policy.goals[None], axis=-1) + 9 * np.eye(4)

@@ -1,12 +1,12 @@
-"""VIC: its reward, its prior's gradient and what it pays for, by hand; and that it learns."""
+"""VIC: reward, classifier input and gradient of the prior by hand; training."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edl.baselines.vic import VICConfig, ends, prior_loss, vic, vic_reward
-from tests.baselines.probe import learn, rises
+from edl.baselines.vic import VICConfig, first_and_last, prior_loss, vic, vic_reward
+from tests.baselines.probe import increases, learn
 from tests.learn.episodes import episode
 
 PATH = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
@@ -18,8 +18,8 @@ def test_reward_by_hand():
 
 
 def test_the_classifier_sees_the_first_and_the_last_valid_state():
-    np.testing.assert_array_equal(ends(episode(PATH)), [1.0, 2.0, 5.0, 6.0])
-    np.testing.assert_array_equal(ends(episode(PATH, length=1)), [1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(first_and_last(episode(PATH)), [1.0, 2.0, 5.0, 6.0])
+    np.testing.assert_array_equal(first_and_last(episode(PATH, length=1)), [1.0, 2.0, 3.0, 4.0])
 
 
 def test_prior_loss_and_its_gradient_by_hand():
@@ -41,17 +41,17 @@ def learned(request):
     return request.param, learn(vic, config)[1]
 
 
-def test_the_objective_rises_and_ends_become_distinguishable(learned):
+def test_the_objective_increases_and_last_states_become_distinguishable(learned):
     _, metrics = learned
-    assert rises(metrics["return"], 0.5)
+    assert increases(metrics["return"], 0.5)
     assert metrics["return"][-6:].mean() > 0.6 * np.log(4)
     assert metrics["accuracy"][-6:].mean() > 0.75
 
 
-def test_the_prior_moves_only_if_it_is_learned(learned):
+def test_the_prior_changes_only_if_it_is_learned(learned):
     is_learned, metrics = learned
     effective = metrics["effective_skills"]
     assert np.isclose(effective[0], 4.0, atol=1e-4)
     assert (effective <= 4.0 + 1e-4).all()
-    # On the way, that is: once all skills are told apart, the best prior is uniform again.
+    # We test the minimum during training: once all skills are distinguishable, the best prior is uniform again.
     assert (effective.min() < 4.0 - 1e-2) == is_learned

@@ -1,4 +1,4 @@
-"""VISR: reward, loss and task inference by hand, and that tasks come to be told by where they lead."""
+"""VISR: reward, loss and task inference by hand; training makes tasks predictable from the states they lead to."""
 
 import jax
 import jax.numpy as jnp
@@ -6,24 +6,24 @@ import numpy as np
 import pytest
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.visits import Moves
+from edl.baselines.model_fitting import Moves
 from edl.baselines.visr import (
     VISRConfig,
-    directions,
     infer_task,
     neighbours,
     phi,
     posterior_loss,
+    spread_directions,
     visr,
     visr_objective,
 )
 from edl.config import ConfigError
 from edl.envs.rollout import Skill, rollout
-from edl.nets.optim import Trained
 from edl.nets.distributions import Categorical
 from edl.nets.mlp import MLP
-from edl.nets.normalise import identity
-from edl.program import execute
+from edl.nets.normalise import identity_normaliser
+from edl.nets.optim import Trained
+from edl.program import run_program
 from edl.rl.sac import SACConfig
 from tests.baselines.probe import ENV
 from tests.compiling import jit
@@ -35,7 +35,7 @@ TINY = VISRConfig(
     learning_rate=3e-3,
     minibatches=8,
     sac=SACConfig(
-        iterations=80, rollouts=16, update_every=4, capacity=5000, warmup=100, recall=512, batch_size=64,
+        iterations=80, rollouts=16, update_every=4, capacity=5000, warmup=100, objective_batch_size=512, batch_size=64,
         hidden=(32, 32), gamma=0.9, learning_rate=3e-3, tau=0.02, entropy_weight=0.05,
     ),
 )  # fmt: skip
@@ -45,7 +45,7 @@ PLAIN = MLP([jnp.eye(2)], [jnp.zeros(2)])
 
 def policy_with(model):
     actor = MLP([jnp.zeros((4, 1))], [jnp.zeros(1)])
-    return SkillPolicy(actor, identity(2), Categorical(1), jnp.eye(2), model=model)
+    return SkillPolicy(actor, identity_normaliser(2), Categorical(1), jnp.eye(2), model=model)
 
 
 def test_reward_and_cumulants_by_hand():
@@ -56,15 +56,15 @@ def test_reward_and_cumulants_by_hand():
     np.testing.assert_allclose(objective.linear.cumulants(state, episode), [[1.0, 0.0]] * 9, atol=1e-5)
 
 
-def test_the_loss_by_hand_ignores_what_does_not_count():
+def test_the_loss_by_hand_ignores_rows_with_zero_weight():
     states = jnp.array([[3.0, 4.0], [0.0, 2.0], [1.0, 1.0]])
     codes = jnp.array([[0.0, 1.0], [1.0, 0.0], [5.0, 5.0]])
     loss, metrics = posterior_loss(PLAIN, Moves(states, states, codes, jnp.array([1.0, 1.0, 0.0])))
     assert loss == pytest.approx(-(0.8 + 0.0) / 2)
-    assert metrics["told"] == -loss
+    assert metrics["alignment"] == -loss
 
 
-def test_policies_to_compare_lie_around_each_task():
+def test_neighbours_are_unit_vectors_around_each_task():
     codes = jnp.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
     found = neighbours(codes, 2, 1.0)
     assert found.shape == (2, 3, 2)
@@ -73,14 +73,14 @@ def test_policies_to_compare_lie_around_each_task():
     np.testing.assert_allclose(np.linalg.norm(neighbours(codes, 2, 0.5), axis=-1), 1.0, rtol=1e-5)
 
 
-def test_directions_are_units_all_over_the_sphere():
-    found = np.asarray(directions(4, 2))
+def test_directions_are_unit_vectors_spread_over_the_sphere():
+    found = np.asarray(spread_directions(4, 2))
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, rtol=1e-5)
     angles = np.sort(np.arctan2(found[:, 1], found[:, 0]))
     np.testing.assert_allclose(np.diff(angles), np.pi / 2, atol=0.35)
 
 
-def test_the_task_is_that_of_least_squares():
+def test_the_inferred_task_is_the_least_squares_solution():
     states = jax.random.normal(jax.random.key(0), (50, 2))
     noise = 0.1 * jax.random.normal(jax.random.key(1), (50,))
     features = np.asarray(jax.vmap(phi, (None, 0))(PLAIN, states), np.float64)
@@ -96,19 +96,19 @@ def test_the_task_is_that_of_least_squares():
 @pytest.fixture(scope="module")
 def trained():
     program = visr(ENV, TINY)
-    policy, metrics = jit(lambda key: execute(program, key))(jax.random.key(0))
+    policy, metrics = jit(lambda key: run_program(program, key))(jax.random.key(0))
     return policy, jax.tree.map(np.asarray, metrics)
 
 
 @pytest.mark.slow
-def test_the_objective_rises_and_tasks_are_told_by_where_they_lead(trained):
+def test_the_objective_increases_and_states_predict_their_task(trained):
     _, metrics = trained
-    assert metrics["return"][-10:].mean() > metrics["return"][:10].mean() + 2  # of at most 9
-    assert metrics["told"][-10:].mean() > 0.5
+    assert metrics["return"][-10:].mean() > metrics["return"][:10].mean() + 2  # the maximum is 9
+    assert metrics["alignment"][-10:].mean() > 0.5
 
 
 @pytest.mark.slow
-def test_skills_are_distinguishable_and_an_inferred_task_leads_where_it_pays(trained):
+def test_skills_are_distinguishable_and_an_inferred_task_leads_to_its_reward(trained):
     policy, _ = trained
 
     @jit

@@ -1,4 +1,4 @@
-"""Controllers over skills, in a grid whose skills are known: always left, right, up or down."""
+"""Controllers over four known skills in a gridworld: always left, right, up or down."""
 
 import jax
 import jax.numpy as jnp
@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from edl.artifacts import SkillPolicy
-from edl.hierarchy import ControlConfig, controller, flat, play_tasks, zero_shot
-from edl.hierarchy.controller import succeeded
-from edl.hierarchy.envs import goal_world, skill_world
 from edl.envs.gridworld import gridworld
+from edl.hierarchy import ControlConfig, controller, play_tasks, ppo_without_skills, zero_shot_success
+from edl.hierarchy.controller import succeeded
+from edl.hierarchy.envs import goal_env, skill_action_env
 from edl.nets.distributions import Categorical
 from edl.nets.mlp import MLP
-from edl.nets.normalise import identity
-from edl.program import execute
+from edl.nets.normalise import identity_normaliser
+from edl.program import run_program
 from tests.compiling import jit
 
 KEY = jax.random.key(0)
@@ -22,26 +22,29 @@ GRID = gridworld(SIZE, SIZE, HORIZON)
 RIGHT, UP = 1, 2
 CODES = 50.0 * jnp.eye(4)
 POLICY = SkillPolicy(
-    MLP([jnp.concatenate([jnp.zeros((2, 4)), jnp.eye(4)])], [jnp.zeros(4)]), identity(2), Categorical(4), CODES
+    MLP([jnp.concatenate([jnp.zeros((2, 4)), jnp.eye(4)])], [jnp.zeros(4)]),
+    identity_normaliser(2),
+    Categorical(4),
+    CODES,
 )
 GOALS = jnp.array([[4.0, 4.0], [4.0, 0.0]])
 RADIUS = jnp.full(2, 0.5)
 SMALL = ControlConfig(env_steps=4800, hold=HOLD, rollouts=20, epochs=4, minibatches=2, hidden=(16,), learning_rate=0.02)
 
 
-def test_a_goal_ends_the_episode():
-    world = goal_world(GRID, jnp.array([1.0, 0.0]), RADIUS)
-    state = world.reset(KEY)
-    assert not world.step(KEY, state, jnp.int32(UP)).terminated
-    assert world.step(KEY, state, jnp.int32(RIGHT)).terminated
-    assert (world.horizon, world.action_space) == (GRID.horizon, GRID.action_space)
+def test_goal_env_terminates_at_the_goal():
+    env = goal_env(GRID, jnp.array([1.0, 0.0]), RADIUS)
+    state = env.reset(KEY)
+    assert not env.step(KEY, state, jnp.int32(UP)).terminated
+    assert env.step(KEY, state, jnp.int32(RIGHT)).terminated
+    assert (env.horizon, env.action_space) == (GRID.horizon, GRID.action_space)
 
 
-def test_a_skill_is_held_and_an_end_on_the_way_is_the_end():
-    world = skill_world(goal_world(GRID, jnp.array([2.0, 0.0]), RADIUS), POLICY, HOLD)
-    assert (world.horizon, world.action_space.n) == (HORIZON // HOLD, 4)
-    state = world.reset(KEY)
-    right, up = (world.step(KEY, state, jnp.int32(action)) for action in (RIGHT, UP))
+def test_skill_action_env_holds_the_skill_and_terminates_if_an_inner_step_does():
+    env = skill_action_env(goal_env(GRID, jnp.array([2.0, 0.0]), RADIUS), POLICY, HOLD)
+    assert (env.horizon, env.action_space.n) == (HORIZON // HOLD, 4)
+    state = env.reset(KEY)
+    right, up = (env.step(KEY, state, jnp.int32(action)) for action in (RIGHT, UP))
     np.testing.assert_array_equal(right.observation, [HOLD, 0])
     np.testing.assert_array_equal(up.observation, [0, HOLD])
     assert right.terminated
@@ -50,16 +53,16 @@ def test_a_skill_is_held_and_an_end_on_the_way_is_the_end():
 
 @pytest.fixture(scope="module")
 def learned():
-    return jit(lambda key: execute(controller(GRID, POLICY, GOALS, RADIUS, SMALL), key))(KEY)
+    return jit(lambda key: run_program(controller(GRID, POLICY, GOALS, RADIUS, SMALL), key))(KEY)
 
 
-def test_a_controller_learns_to_chain_skills(learned):
+def test_controller_learns_to_chain_skills(learned):
     controllers, metrics = learned
 
-    def task(goal):
-        return skill_world(goal_world(GRID, goal, RADIUS), POLICY, HOLD)
+    def make_task(goal):
+        return skill_action_env(goal_env(GRID, goal, RADIUS), POLICY, HOLD)
 
-    episodes = jit(lambda key: play_tasks(key, controllers, task, GOALS, 40))(KEY)
+    episodes = jit(lambda key: play_tasks(key, controllers, make_task, GOALS, 40))(KEY)
     success = np.mean(succeeded(episodes), axis=1)
     assert (success > 0.8).all()
     assert metrics["success"][-1] > metrics["success"][0]
@@ -67,15 +70,16 @@ def test_a_controller_learns_to_chain_skills(learned):
     assert set(first[:, :2].ravel()) >= {RIGHT, UP}
 
 
-def test_both_learners_take_the_same_steps(learned):
-    over_skills, alone = (
+def test_both_learners_use_the_same_number_of_env_steps(learned):
+    with_skills, without_skills = (
         controller(GRID, POLICY, GOALS, RADIUS, SMALL),
-        flat(GRID, identity(2), GOALS, RADIUS, SMALL),
+        ppo_without_skills(GRID, identity_normaliser(2), GOALS, RADIUS, SMALL),
     )
-    wanted = SMALL.env_steps * len(GOALS)
-    assert over_skills.iterations * over_skills.env_steps == alone.iterations * alone.env_steps == wanted
+    expected = SMALL.env_steps * len(GOALS)
+    assert with_skills.iterations * with_skills.env_steps == expected
+    assert without_skills.iterations * without_skills.env_steps == expected
 
 
-def test_the_null_model_keeps_one_skill():
-    won = jit(lambda key: zero_shot(key, GRID, POLICY, jnp.array([RIGHT, RIGHT]), GOALS, RADIUS, 5))(KEY)
-    np.testing.assert_array_equal(won, [0.0, 1.0])
+def test_zero_shot_plays_one_skill_for_the_whole_episode():
+    success = jit(lambda key: zero_shot_success(key, GRID, POLICY, jnp.array([RIGHT, RIGHT]), GOALS, RADIUS, 5))(KEY)
+    np.testing.assert_array_equal(success, [0.0, 1.0])

@@ -1,19 +1,20 @@
-"""K goals to be known by: spread over the candidates, and always some of them."""
+"""Example goals are spread over the candidates, and goal metrics use the last valid state."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edl.baselines.goals import far_apart, goal_metrics, medoids
+from edl.baselines.goal_skills import initial_centroids, medoids
 from edl.envs.rollout import Episode, Skill
+from edl.objective import goal_metrics
 
 
-def test_points_far_apart_by_hand():
+def test_farthest_points_by_hand():
     points = jnp.array([[0.0], [1.0], [2.0], [10.0]])  # the mean is 3.25
-    np.testing.assert_array_equal(far_apart(points, 3)[:, 0], [10, 0, 2])
+    np.testing.assert_array_equal(initial_centroids(points, 3)[:, 0], [10, 0, 2])
 
 
-def test_medoids_stand_for_their_clusters_and_are_members_of_them():
+def test_medoids_are_one_member_of_each_cluster():
     centres = jnp.array([[0.0, 0.0], [5.0, 0.0], [0.0, 5.0]])
     noise = jax.random.normal(jax.random.key(0), (3, 50, 2)) * 0.1
     points = (centres[:, None] + noise).reshape(-1, 2)
@@ -22,8 +23,8 @@ def test_medoids_stand_for_their_clusters_and_are_members_of_them():
     np.testing.assert_allclose(chosen[np.lexsort(chosen.round().T)], [[0, 0], [5, 0], [0, 5]], atol=0.1)
 
 
-def test_success_is_ending_near_the_goal():
-    features = jnp.zeros((2, 3, 2)).at[:, 1].set(jnp.array([3.0, 4.0]))  # both are at (3, 4), then back at 0
+def test_success_means_ending_near_the_goal():
+    features = jnp.zeros((2, 3, 2)).at[:, 1].set(jnp.array([3.0, 4.0]))  # both go to (3, 4), then back to 0
     valid = jnp.array([[True, True], [True, False]])
     goal = jnp.array([[0.0, 0.4], [0.0, 0.0]])
     skill = Skill(goal, jnp.full(2, -1), goal)
