@@ -1,4 +1,4 @@
-"""How training speed grows with rollouts, skills and the width of networks, one at a time, from the paper's recipe.
+"""Training speed at the paper's recipe with more rollouts, more skills or wider networks, changed one at a time.
 
 python benchmarks/growth.py [--out growth.json]
 """
@@ -8,7 +8,7 @@ import json
 
 import jax
 
-from edl.runtime import compile_cache, threefry
+from edl import runtime
 from edl.bench import ours
 from edl.bench.timing import Row, race, warm_up
 
@@ -16,17 +16,15 @@ CHANGES = ({}, {"rollouts": 200}, {"rollouts": 800}, {"skills": 100}, {"width": 
 
 
 def measure(iterations: int, rounds: int) -> list[Row]:
-    """One run with each change, taking turns."""
+    """Measure one run with each change. The runs take turns, so that other load affects them all alike."""
     return race([warm_up(ours.training(1, iterations, **change)) for change in CHANGES], rounds)
 
 
 def main() -> None:
-    """Measure, print, and write JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", help="where to write the figures")
+    parser.add_argument("--out", help="JSON file for the numbers")
     out = parser.parse_args().out
-    compile_cache.enable()
-    threefry.unroll()
+    runtime.enable()
     cpu = jax.default_backend() == "cpu"
     rows = measure(*((2, 3) if cpu else (30, 5)))
     for row in rows:

@@ -1,13 +1,13 @@
-"""The paper as numbers: every figure regenerated from scratch, with many seeds, and a verdict on every claim.
+"""Reproduction of the paper: every figure from scratch, over many seeds, with a verdict on every claim.
 
-One file per figure: which runs it needs (`edl.paper.recipes`), what is measured on them, what is drawn, and
-by which rule (`edl.paper.verdict`) each claim holds or does not. `reproduce` runs them.
+One file per figure defines its runs (with `edl.paper.recipes`), its measurements, its drawing, and the rule of each
+claim (with `edl.paper.verdict`). `edl.paper.reproduce` runs them. To add a figure, add a file and an entry here.
 """
 
 from edl.paper import (
     bottleneck,
     corridor,
-    goals,
+    goal_states,
     gridworld,
     interpolation,
     landscapes,
@@ -24,7 +24,7 @@ FIGURES: dict[str, PaperFigure] = {
     "fig_tree_prior": tree_prior.FIGURE,
     "fig_interpolation": interpolation.FIGURE,
     "fig_gridworld": gridworld.FIGURE,
-    "fig_goals": goals.FIGURE,
+    "fig_goals": goal_states.FIGURE,
     "fig_landscapes": landscapes.FIGURE,
     "tab_mi_form": mi_form.FIGURE,
 }

@@ -1,115 +1,134 @@
-"""Figure 1 and "Impact of bottleneck states": ten rooms' worth of maze, where exploration and rewards both mislead."""
+"""Figure 1 and "Impact of bottleneck states": a large maze in which exploration and the Euclidean reward both fail."""
 
-import numpy as np
+from collections.abc import Mapping
 
-from edl.evaluate import maze_yardstick, summarise_seeds
+from edl.envs.rollout import Episode
+from edl.evaluate import maze_evaluator, summarise_seeds
 from edl.paper import recipes
-from edl.paper.figure import BASELINES, LABELS, Made, PaperFigure, Picture, Runs, first, note, scores
-from edl.paper.library import numbers_of, per_seed, play
-from edl.paper.recipes import Grid, Recipe
-from edl.paper.verdict import Scores, Verdict, better, no_better, together, within
+from edl.paper.figure import (
+    BASELINES,
+    LABELS,
+    FigureResult,
+    PaperFigure,
+    Picture,
+    better_run,
+    metric_phrase,
+    note,
+    rollout_panel,
+    scores,
+)
+from edl.paper.measurements import Runs, metric_per_seed, play_run, run_numbers
+from edl.paper.recipes import Recipe, ReproductionConfig
+from edl.paper.verdict import Scores, Verdict, all_hold, no_better, within
 
 ENV = "bottleneck"
-ABLATION = ("straight", "siblings", "on_foot", "ours")
+ABLATION = ("no_siblings", "siblings", "walking", "ours")
+PANELS = ((*BASELINES, "untrained"), ("siblings", "ours", "no_siblings"))
+COMPARED = ("best_skill_distance", "skill_coverage", "goal_success")
 UNTRAINED_ROLLOUTS = 100
-ZERO_SHOT = "zero-shot distance"
+COVERAGE_SLACK = 0.05
+"""Smallest gain in coverage that counts as more coverage than the untrained policy's."""
 
 
-def needed(grid: Grid) -> dict[str, Recipe]:
+def define_runs(settings: ReproductionConfig) -> dict[str, Recipe]:
     """Both baselines, the untrained policy, and EDL with each of its rewards."""
     return {
-        **{method: recipes.baseline(grid, ENV, method) for method in BASELINES},
-        "untrained": recipes.untrained(grid, ENV),
-        "siblings": recipes.edl(grid, ENV, "oracle", recipes.with_siblings(grid)),
-        "ours": recipes.edl(grid, ENV, "frontier", recipes.on_foot(grid)),
-        "straight": recipes.edl(grid, ENV, "oracle", recipes.straight(grid)),
-        "on_foot": recipes.edl(grid, ENV, "oracle", recipes.on_foot(grid)),
+        **{method: recipes.baseline(settings, ENV, method) for method in BASELINES},
+        "untrained": recipes.untrained(settings, ENV),
+        "siblings": recipes.edl(settings, ENV, "oracle", recipes.sibling_rivalry(settings)),
+        "ours": recipes.edl(settings, ENV, "frontier", recipes.walking(settings)),
+        "no_siblings": recipes.edl(settings, ENV, "oracle", recipes.euclidean_without_siblings(settings)),
+        "walking": recipes.edl(settings, ENV, "oracle", recipes.walking(settings)),
     }
 
 
-def make(runs: Runs) -> Made:
+def build(runs: Runs) -> FigureResult:
     """Rollouts of all methods, the ablation with intervals, and the picture for the front page."""
-    from edl.figures.intervals import intervals_figure
-    from edl.figures.panels import ONE_COLOUR, Panel, panels_figure
-
-    shown = {label: play(runs[label]) for label in (*BASELINES, "siblings", "ours", "straight")}
-    shown["untrained"] = play(runs["untrained"], UNTRAINED_ROLLOUTS)
+    played = {label: play_run(runs[label]) for row in PANELS for label in row if label != "untrained"}
+    played["untrained"] = play_run(runs["untrained"], UNTRAINED_ROLLOUTS)
     layout = runs["ours"].layout
     assert layout is not None
-    # A policy that is not trained visits more cells in 100 rollouts than in the 20 of the metrics.
-    wide = [seed["skill_coverage"] or 0.0 for seed in summarise_seeds(maze_yardstick(layout), shown["untrained"])]
-
-    def panel(label: str) -> Panel:
-        run, goals = runs[label], None
-        if run.skills is not None:
-            goals = np.asarray(run.skills.goals[0])
-        colours = [ONE_COLOUR] * run.config.num_skills if label == "untrained" else None
-        measures = ("zero_shot_distance",) if goals is None else ("zero_shot_distance", "goal_success")
-        return Panel(layout, LABELS[label], note(run, *measures), first(shown[label]), goals, colours)
-
-    rows = [[*BASELINES, "untrained"], ["siblings", "ours", "straight"]]
-    metrics = {"zero_shot_distance": "lower", "skill_coverage": "higher", "goal_success": "higher"}
-    compared = {
-        metric: {
-            LABELS[label]: None if None in (values := per_seed(runs[label], metric)) else values
-            for label in (*BASELINES, "untrained", *ABLATION)
-        }
-        for metric in metrics
-    }
-    return Made(
-        {
-            "": Picture(
-                panels_figure([[panel(label) for label in row] for row in rows]),
-                "Skills of every method in the bottleneck maze: 20 rollouts each, a colour per skill, from the black "
-                "dot; stars are goals. The untrained policy has 100 rollouts per skill.",
-            ),
-            "ablation": Picture(
-                intervals_figure(compared, metrics), "Mean, 95 % interval and seeds of all methods in this maze."
-            ),
-            "headline": Picture(
-                panels_figure([[panel(label) for label in (*BASELINES, "ours")]]),
-                "Two baselines, and EDL without an oracle.",
-            ),
-        },
-        verdicts(runs, wide),
-        {"runs": numbers_of(dict(runs)), "untrained_coverage_100_rollouts": wide},
+    # The untrained policy visits more cells in 100 rollouts than in the 20 rollouts of the metrics.
+    per_seed = summarise_seeds(maze_evaluator(layout), played["untrained"])
+    untrained_coverage = [seed["skill_coverage"] or 0.0 for seed in per_seed]
+    return FigureResult(
+        draw(runs, played),
+        verdicts(runs, untrained_coverage),
+        {"runs": run_numbers(runs), "untrained_coverage_100_rollouts": untrained_coverage},
     )
 
 
+def draw(runs: Runs, played: Mapping[str, Episode]) -> dict[str, Picture]:
+    from edl.figures.intervals import intervals_figure
+    from edl.figures.panels import ONE_COLOUR, Panel, panels_figure
+
+    def panel(label: str) -> Panel:
+        run = runs[label]
+        colours = [ONE_COLOUR] * run.config.num_skills if label == "untrained" else None
+        metrics = ("best_skill_distance",) if run.skills is None else ("best_skill_distance", "goal_success")
+        return rollout_panel(run, played[label], LABELS[label], note(run, *metrics), colours)
+
+    compared = {
+        metric: {
+            LABELS[label]: None if None in (values := metric_per_seed(runs[label], metric)) else values
+            for label in (*BASELINES, "untrained", *ABLATION)
+        }
+        for metric in COMPARED
+    }
+    return {
+        "": Picture(
+            panels_figure([[panel(label) for label in row] for row in PANELS]),
+            "Skills of every method in the bottleneck maze: 20 rollouts per skill, one colour per skill. The black dot "
+            "is the start; stars are goals. The untrained policy has 100 rollouts per skill.",
+        ),
+        "ablation": Picture(
+            intervals_figure(compared), "Mean, 95 % interval and seeds of all methods in the bottleneck maze."
+        ),
+        "headline": Picture(
+            panels_figure([[panel(label) for label in (*BASELINES, "ours")]]),
+            "Two baselines, and EDL without an oracle.",
+        ),
+    }
+
+
 def verdicts(runs: Runs, untrained_coverage: list[float]) -> list[Verdict]:
-    """The claims of the paper about this maze, and ours."""
-    wide = Scores("the untrained policy", untrained_coverage)
-    siblings, ours = (scores(runs, label, "zero_shot_distance") for label in ("siblings", "ours"))
+    """The paper's claims about this maze, and ours."""
+    untrained = Scores("the untrained policy", untrained_coverage)
+    coverage, success = metric_phrase("skill_coverage"), metric_phrase("goal_success")
     return [
-        together(
+        all_hold(
             "Baselines do not expand the set of states that an untrained policy visits.",
             [
-                no_better("", "share of cells visited", scores(runs, label, "skill_coverage"), wide, slack=0.05)
+                no_better("", coverage, scores(runs, label, "skill_coverage"), untrained, slack=COVERAGE_SLACK)
                 for label in BASELINES
             ],
         ),
-        together(
-            "EDL, with an oracle and Sibling Rivalry, learns skills all over a maze of which baselines cover a part.",
-            [better("", ZERO_SHOT, siblings, scores(runs, x, "zero_shot_distance"), lower=True) for x in BASELINES],
+        all_hold(
+            "EDL with an oracle and Sibling Rivalry learns skills all over the maze; the baselines cover a part of it.",
+            [better_run("", runs, "best_skill_distance", "siblings", label) for label in BASELINES],
         ),
-        better(
+        better_run(
             "Sibling Rivalry is crucial to avoid the local optima of the Euclidean reward.",
-            "share of rollouts that reach their goal",
-            *(scores(runs, label, "goal_success") for label in ("siblings", "straight")),
+            runs,
+            "goal_success",
+            "siblings",
+            "no_siblings",
         ),
-        better(
-            "Ours: walking distance does without siblings what Euclidean distance does not do with them.",
-            "share of rollouts that reach their goal",
-            *(scores(runs, label, "goal_success") for label in ("on_foot", "siblings")),
+        better_run(
+            "Ours: walking distance without siblings reaches more goals than Euclidean distance with siblings.",
+            runs,
+            "goal_success",
+            "walking",
+            "siblings",
         ),
-        together(
-            "Ours: no oracle is needed either. EDL explores the maze by itself, and beats both baselines.",
+        all_hold(
+            "Ours: EDL needs no oracle. It explores the maze by itself and is better than both baselines.",
             [
-                within("", "share of rollouts that reach their goal", scores(runs, "ours", "goal_success"), low=0.9),
-                *(better("", ZERO_SHOT, ours, scores(runs, x, "zero_shot_distance"), lower=True) for x in BASELINES),
+                within("", success, scores(runs, "ours", "goal_success"), low=0.9),
+                *(better_run("", runs, "best_skill_distance", "ours", label) for label in BASELINES),
             ],
         ),
     ]
 
 
-FIGURE = PaperFigure("Bottleneck states: baselines, the untrained policy, and EDL", needed, make)
+FIGURE = PaperFigure("Bottleneck states: baselines, the untrained policy, and EDL", define_runs, build)

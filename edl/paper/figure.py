@@ -1,31 +1,30 @@
-"""What a figure of the paper is: the runs it needs, and what is made of them."""
+"""What a figure of the paper is: the runs it needs, and the pictures, verdicts and numbers built from them."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from edl.envs.rollout import Episode
-from edl.evaluate.evaluate import last_states
-from edl.paper.library import per_seed
-from edl.paper.recipes import Grid, Recipe
-from edl.paper.verdict import Scores, Verdict
+from edl.evaluate.metrics import METRICS
+from edl.paper.measurements import Runs, first_seed_paths, metric_per_seed
+from edl.paper.recipes import Recipe, ReproductionConfig
+from edl.paper.verdict import Scores, Verdict, better
 from edl.runs.result import Run
 
-Runs = Mapping[str, Run]
-"""Runs by the label that a figure gives them."""
+if TYPE_CHECKING:
+    from edl.figures.panels import Panel
 
 
 class Picture(NamedTuple):
-    """A matplotlib figure and what is to be seen on it."""
+    """A matplotlib figure and its caption."""
 
     figure: Any
     caption: str
 
 
-class Made(NamedTuple):
-    """What came of a figure. The picture named "" bears the figure's own name, others add theirs."""
+class FigureResult(NamedTuple):
+    """Pictures, verdicts and numbers. The file of picture "" has the figure's name; other pictures append theirs."""
 
     pictures: Mapping[str, Picture]
     verdicts: list[Verdict]
@@ -33,52 +32,60 @@ class Made(NamedTuple):
 
 
 class PaperFigure(NamedTuple):
-    """A figure of the paper, or of ours in its place."""
+    """A figure of the paper. ``define_runs`` returns its runs by label, and ``build`` makes the figure from them."""
 
     title: str
-    recipes: Callable[[Grid], dict[str, Recipe]]
-    make: Callable[[Runs], Made]
+    define_runs: Callable[[ReproductionConfig], dict[str, Recipe]]
+    build: Callable[[Runs], FigureResult]
 
 
 BASELINES = ("forward_mi", "reverse_mi")
-"""The paper's own two, one for each form of the mutual information."""
+"""The paper's two baselines, one for each form of the mutual information."""
 LABELS = {
     "forward_mi": "Forward MI",
     "reverse_mi": "Reverse MI",
     "untrained": "Untrained policy",
-    "edl": "EDL",
     "oracle": "EDL, oracle",
     "siblings": "EDL, oracle, siblings",
-    "straight": "EDL, oracle, no siblings",
-    "on_foot": "EDL, oracle, walking distance",
+    "no_siblings": "EDL, oracle, no siblings",
+    "walking": "EDL, oracle, walking distance",
     "ours": "EDL, no oracle (ours)",
     "smm": "EDL, SMM",
     "prior": "EDL with the prior",
     "no_prior": "EDL without prior",
 }
-"""How runs are called in pictures."""
+"""Names of runs in pictures and verdicts."""
 
 
 def scores(runs: Runs, label: str, metric: str) -> Scores:
-    """A metric of a run over seeds, with the name of the run."""
-    return Scores(LABELS.get(label, label), per_seed(runs[label], metric))
+    """A metric of a run, per seed, with the run's name."""
+    return Scores(LABELS.get(label, label), metric_per_seed(runs[label], metric))
 
 
-def ends(episodes: Episode) -> Float[np.ndarray, "seeds k n s"]:
-    """The last states of all rollouts of all seeds."""
-    return last_states(episodes)
+def better_run(claim: str, runs: Runs, metric: str, label: str, other: str) -> Verdict:
+    """`better` for a metric of two runs. The table of metrics says which direction is better."""
+    lower = METRICS[metric].direction == "lower"
+    return better(claim, metric_phrase(metric), scores(runs, label, metric), scores(runs, other, metric), lower=lower)
 
 
-def first(episodes: Episode) -> Float[np.ndarray, "k n t s"]:
-    """The paths of the first seed, which is the one that pictures show: nobody picked it."""
-    return np.asarray(episodes.features[0])
+def metric_phrase(metric: str) -> str:
+    """The label of a metric, for the middle of a sentence."""
+    return METRICS[metric].label.lower()
 
 
-def note(made: Run, *metrics: str) -> str:
-    """A line below a panel's title: these numbers of the first seed, which is the one shown."""
-    words = {
-        "goal_success": "goals reached {:.0%}",
-        "zero_shot_distance": "zero-shot distance {:.2f}",
-        "skill_coverage": "cells visited {:.0%}",
-    }
-    return ", ".join(words[metric].format(per_seed(made, metric)[0]) for metric in metrics)
+def note(run: Run, *metrics: str) -> str:
+    """The line below a panel's title: metrics of the first seed, which is the seed that panels show."""
+    return ", ".join(
+        f"{metric_phrase(metric)} {METRICS[metric].format(metric_per_seed(run, metric)[0])}" for metric in metrics
+    )
+
+
+def rollout_panel(
+    run: Run, episodes: Episode, title: str, note: str = "", colours: Sequence[str] | None = None
+) -> "Panel":
+    """The rollouts and goals of a run's first seed in its maze."""
+    from edl.figures.panels import Panel  # importing matplotlib takes half a second
+
+    assert run.layout is not None  # every env of the paper is a maze
+    goals = None if run.skills is None else np.asarray(run.skills.goals[0])
+    return Panel(run.layout, title, note, first_seed_paths(episodes), goals, colours)

@@ -1,7 +1,7 @@
-"""Figure 6 and the appendix's matrix, "Interpolating between skills": what a policy does with a code between two.
+"""Figure 6 and the appendix's matrix, "Interpolating between skills": rollouts with a code between two codes.
 
-A blend of two codes should end at the blend of the two goals. The error is measured against what a policy gains by it:
-one that took every blend for the nearer of the two skills would be off by the distance from that skill's goal.
+A blend of two codes should end at the blend of the two goals. We compare its error with that of a policy that treats
+every blend as the nearer of the two skills: the distance from the blend of the goals to the nearer goal.
 """
 
 import itertools
@@ -11,131 +11,143 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
-from edl import evaluate
 from edl.artifacts import SkillPolicy
 from edl.envs.layouts import Layout
-from edl.evaluate.evaluate import last_states
+from edl.envs.rollout import Episode
 from edl.evaluate.geodesic import Geodesic
-from edl.runs import stages
+from edl.evaluate.skill_rollouts import last_states, play_skills
 from edl.paper import recipes
 from edl.paper.bottleneck import ENV
-from edl.paper.figure import LABELS, Made, PaperFigure, Picture, Runs
-from edl.paper.recipes import Grid, Recipe
+from edl.paper.figure import LABELS, FigureResult, PaperFigure, Picture
+from edl.paper.measurements import Runs, first_seed_paths
+from edl.paper.recipes import Recipe, ReproductionConfig
 from edl.paper.verdict import Scores, Verdict, better
+from edl.runs.pipeline import stage_keys
 from edl.runs.result import Run
+from edl.runtime.effort import quick_jit
 from edl.types import Key
 
 SHARES = (0.25, 0.5, 0.75)
-STRAIGHT = 1.05
-"""Goals between which walking is this many times longer than flying at most have nothing in their way."""
-SHOWN, SHOWN_LARGE = 3, 5
-"""Rows and columns of the matrix, and of the appendix's."""
+NEARLY_STRAIGHT = 1.05
+"""Two goals have no wall between them if their walking distance is at most this many times their Euclidean distance."""
+ROLLOUTS = 10
+"""Rollouts per blend for the errors."""
+MATRIX_ROLLOUTS = 20
+"""Rollouts per blend in the pictures."""
+SIZE, LARGE_SIZE = 3, 5
+"""Rows and columns of the figure's matrix, and of the appendix's matrix."""
+
+Pairs = Int[np.ndarray, "p 2"]
 
 
 class Errors(NamedTuple):
-    """Over pairs and shares, per seed: of the blends, and of taking each for the nearer of its two skills."""
+    """Mean error over pairs and shares, per seed: of the blends, and of playing the nearer of the two skills."""
 
     blended: list[float]
     nearer: list[float]
 
 
-def needed(grid: Grid) -> dict[str, Recipe]:
-    """EDL as in the paper, and ours."""
+def define_runs(settings: ReproductionConfig) -> dict[str, Recipe]:
+    """EDL as in the paper, and our EDL."""
     return {
-        "siblings": recipes.edl(grid, ENV, "oracle", recipes.with_siblings(grid)),
-        "ours": recipes.edl(grid, ENV, "frontier", recipes.on_foot(grid)),
+        "siblings": recipes.edl(settings, ENV, "oracle", recipes.sibling_rivalry(settings)),
+        "ours": recipes.edl(settings, ENV, "frontier", recipes.walking(settings)),
     }
 
 
-def make(runs: Runs) -> Made:
-    """Blends of all pairs in numbers, and of some in a matrix."""
-    found = {label: errors(run) for label, run in runs.items()}
+def build(runs: Runs) -> FigureResult:
+    """The errors of the blends of all pairs, and a matrix of rollouts for some of them."""
+    errors = {label: blend_errors(run) for label, run in runs.items()}
     caption = (
-        "Rollouts of the mean of two codes, in the mean of two colours: row and column show the skills that are "
-        "blended, crosses the mean of their goals."
+        "Rollouts of the mean of two codes, in the mean of their colours. Row and column show the two skills; crosses "
+        "mark the mean of their goals."
     )
     pictures = {
-        "": Picture(matrix(runs["ours"], SHOWN), caption),
-        "matrix": Picture(matrix(runs["ours"], SHOWN_LARGE), caption),
+        "": Picture(draw_matrix(runs["ours"], SIZE), caption),
+        "matrix": Picture(draw_matrix(runs["ours"], LARGE_SIZE), caption),
     }
-    numbers = {label: {name: each._asdict() for name, each in kinds.items()} for label, kinds in found.items()}
-    return Made(pictures, verdicts(found), numbers)
+    numbers = {label: {kind: each._asdict() for kind, each in kinds.items()} for label, kinds in errors.items()}
+    return FigureResult(pictures, verdicts(errors), numbers)
 
 
-def errors(run: Run) -> dict[str, Errors]:
-    """Over all pairs, and over those with no wall in between."""
+def blend_errors(run: Run) -> dict[str, Errors]:
+    """Errors over all pairs of skills, and over the pairs with no wall between their goals."""
     assert run.skills is not None
     assert run.layout is not None
     pairs = np.array(list(itertools.combinations(range(run.config.num_skills), 2)))
     codes, goals = (np.asarray(x, float) for x in (run.skills.codes, run.skills.goals))
-    last = np.mean(last_states(blends(run, blended(codes, pairs), 10)), axis=2)
-    target = blended(goals, pairs)
-    off = np.linalg.norm(last - target, axis=-1).reshape(len(goals), len(SHARES), -1)
+    ends = np.mean(last_states(play_codes(run, blend_pairs(codes, pairs), ROLLOUTS)), axis=2)
+    target = blend_pairs(goals, pairs)
+    blended = np.linalg.norm(ends - target, axis=-1).reshape(len(goals), len(SHARES), -1)
     both = (np.tile(goals[:, pairs[:, i]], (1, len(SHARES), 1)) for i in (0, 1))
-    ways = np.stack([np.linalg.norm(target - each, axis=-1) for each in both])
-    nearer = np.min(ways, axis=0).reshape(off.shape)
-    free = np.stack([unobstructed(run.layout, each, pairs) for each in goals])
+    to_goals = np.stack([np.linalg.norm(target - each, axis=-1) for each in both])
+    nearer = np.min(to_goals, axis=0).reshape(blended.shape)
+    open_pairs = np.stack([has_no_wall_between(run.layout, each, pairs) for each in goals])
 
-    def kind(chosen: np.ndarray) -> Errors:
-        rows = [(o[:, c], n[:, c]) for o, n, c in zip(off, nearer, chosen, strict=True) if c.any()]
-        return Errors([float(o.mean()) for o, _ in rows], [float(n.mean()) for _, n in rows])
+    def mean_errors(chosen: Bool[np.ndarray, "seeds p"]) -> Errors:
+        rows = [(b[:, c], n[:, c]) for b, n, c in zip(blended, nearer, chosen, strict=True) if c.any()]
+        return Errors([float(b.mean()) for b, _ in rows], [float(n.mean()) for _, n in rows])
 
-    return {"all pairs": kind(np.ones_like(free)), "pairs without a wall between": kind(free)}
+    return {
+        "all pairs": mean_errors(np.ones_like(open_pairs)),
+        "pairs without a wall between": mean_errors(open_pairs),
+    }
 
 
-def blended(points: Float[np.ndarray, "seeds k d"], pairs: np.ndarray) -> Float[np.ndarray, "seeds m d"]:
-    """(1 - a) x_i + a x_j, for every share a, and for every pair within it."""
+def blend_pairs(points: Float[np.ndarray, "seeds k d"], pairs: Pairs) -> Float[np.ndarray, "seeds m d"]:
+    """(1 - a) x_i + a x_j: all pairs for the first share a, then all pairs for the next share."""
     first, second = points[:, pairs[:, 0]], points[:, pairs[:, 1]]
     return np.concatenate([(1 - share) * first + share * second for share in SHARES], axis=1)
 
 
-def unobstructed(layout: Layout, goals: Float[np.ndarray, "k 2"], pairs: np.ndarray) -> np.ndarray:
-    """Which pairs of goals can be walked between in a (nearly) straight line."""
-    walk = Geodesic.from_layout(layout).distance(goals, goals)[pairs[:, 0], pairs[:, 1]]
-    return walk <= STRAIGHT * np.linalg.norm(goals[pairs[:, 0]] - goals[pairs[:, 1]], axis=-1) + 1e-6
+def has_no_wall_between(layout: Layout, goals: Float[np.ndarray, "k 2"], pairs: Pairs) -> Bool[np.ndarray, " p"]:
+    """Whether the shortest path between the goals of each pair is (nearly) straight."""
+    walking = Geodesic.from_layout(layout).distance(goals, goals)[pairs[:, 0], pairs[:, 1]]
+    return walking <= NEARLY_STRAIGHT * np.linalg.norm(goals[pairs[:, 0]] - goals[pairs[:, 1]], axis=-1) + 1e-6
 
 
-def blends(run: Run, codes: Float[np.ndarray, "seeds m z"], num: int) -> Any:
-    """Rollouts of any codes."""
+def play_codes(run: Run, codes: Float[np.ndarray, "seeds m z"], num: int) -> Episode:
+    """``num`` rollouts of any codes."""
 
-    def one(key: Key, policy: SkillPolicy, codes: Float[Array, "m z"]) -> Any:
-        return evaluate.rollouts(key, run.env, policy, codes, num=num)
+    def play(key: Key, policy: SkillPolicy, codes: Float[Array, "m z"]) -> Episode:
+        return quick_jit(play_skills, "num")(key, run.env, policy, codes, num=num)
 
     assert run.policy is not None
-    keys = jax.vmap(lambda key: jax.random.fold_in(key, 2))(stages.keys(run.config, "evaluate"))
-    return jax.device_get(jax.vmap(one)(keys, run.policy, jnp.asarray(codes, jnp.float32)))
+    keys = jax.vmap(lambda key: jax.random.fold_in(key, 2))(stage_keys(run.config, "evaluate"))
+    return jax.device_get(jax.vmap(play)(keys, run.policy, jnp.asarray(codes, jnp.float32)))
 
 
-def matrix(run: Run, size: int) -> Any:
-    """Skills along both edges, drawn by lot, and their blends in between."""
+def draw_matrix(run: Run, size: int) -> Any:
+    """Randomly drawn skills along the top and the left edge, and their blends in between."""
     from edl.figures.palette import palette
     from edl.figures.panels import Panel, blend, panels_figure
 
     assert run.skills is not None
     assert run.layout is not None
     layout, total = run.layout, run.config.num_skills
-    lot = np.random.default_rng(0).permutation(total)
+    order = np.random.default_rng(0).permutation(total)
     size = min(size, total // 2)
-    across, down = lot[:size], lot[size : 2 * size]
-    pairs = [(i, i) for i in (*across, *down)] + [(i, j) for i in down for j in across]
+    columns, rows = order[:size], order[size : 2 * size]
+    pairs = [(i, i) for i in (*columns, *rows)] + [(i, j) for i in rows for j in columns]
     index = np.array(pairs)
     codes, goals = (np.asarray(x[0], float) for x in (run.skills.codes, run.skills.goals))
     mean_code, mean_goal = (0.5 * (x[index[:, 0]] + x[index[:, 1]]) for x in (codes, goals))
-    paths = blends(run, np.broadcast_to(mean_code, (run.config.num_seeds, *mean_code.shape)), 20).features[0]
+    every_seed = np.broadcast_to(mean_code, (run.config.num_seeds, *mean_code.shape))
+    paths = first_seed_paths(play_codes(run, every_seed, MATRIX_ROLLOUTS))
     colours = palette(total)
-    drawn = [
+    panels = [
         Panel(layout, paths=paths[n : n + 1], colours=[blend(colours[i], colours[j])], targets=mean_goal[n : n + 1])
         for n, (i, j) in enumerate(pairs)
     ]
-    top: Sequence[Panel | None] = [None, *drawn[:size]]
-    inner = [[drawn[size + r], *drawn[2 * size + r * size : 2 * size + (r + 1) * size]] for r in range(size)]
+    top: Sequence[Panel | None] = [None, *panels[:size]]
+    inner = [[panels[size + r], *panels[2 * size + r * size : 2 * size + (r + 1) * size]] for r in range(size)]
     return panels_figure([top, *inner], side=2.1)
 
 
-def verdicts(found: dict[str, dict[str, Errors]]) -> list[Verdict]:
-    """The claim of the paper about blends, for its EDL and for ours."""
+def verdicts(errors: dict[str, dict[str, Errors]]) -> list[Verdict]:
+    """The paper's claim about blends, for its EDL and for ours."""
     return [
         better(
             f"Blended skills reach the straight-line blend of the goals ({LABELS[label]}, {kind}).",
@@ -144,10 +156,10 @@ def verdicts(found: dict[str, dict[str, Errors]]) -> list[Verdict]:
             Scores("the nearer of the two skills", each.nearer),
             lower=True,
         )
-        for label, kinds in found.items()
+        for label, kinds in errors.items()
         for kind, each in kinds.items()
         if each.blended
     ]
 
 
-FIGURE = PaperFigure("Interpolating between skills", needed, make)
+FIGURE = PaperFigure("Interpolating between skills", define_runs, build)

@@ -5,95 +5,95 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from edl.artifacts import SkillModel
+from edl.evaluate.skill_rollouts import last_states
 from edl.paper import recipes
-from edl.paper.figure import Made, PaperFigure, Picture, Runs, ends, first, note, scores
-from edl.paper.landscapes import spread
-from edl.paper.library import numbers_of, per_seed, play
-from edl.paper.recipes import Grid, Recipe
+from edl.paper.figure import FigureResult, PaperFigure, Picture, metric_phrase, note, rollout_panel
+from edl.paper.measurements import Runs, end_spread, metric_per_seed, play_run, run_numbers
+from edl.paper.recipes import Recipe, ReproductionConfig
 from edl.paper.verdict import Scores, Verdict, better
 from edl.runs.result import Run
 
 ENV = "square"
 NAMES = {"reverse": "Reverse: q(z|s)", "forward": "Forward: log q(s|z)", "oracle": "EDL's default reward"}
+PerRun = dict[str, list[float]]
+"""Numbers per seed by run."""
 
 
-def needed(grid: Grid) -> dict[str, Recipe]:
-    """The same oracle, discovery and PPO with each of the rewards; and the preset's own, for reference."""
+def define_runs(settings: ReproductionConfig) -> dict[str, Recipe]:
+    """The same oracle, discovery and PPO with each of the rewards; and the preset's own reward, for reference."""
     return {
-        "reverse": recipes.edl(grid, ENV, "oracle", recipes.of_form(grid, "posterior")),
-        "forward": recipes.edl(grid, ENV, "oracle", recipes.of_form(grid, "log_likelihood")),
-        "oracle": recipes.edl(grid, ENV, "oracle"),
+        "reverse": recipes.edl(settings, ENV, "oracle", recipes.with_reward(settings, "posterior")),
+        "forward": recipes.edl(settings, ENV, "oracle", recipes.with_reward(settings, "log_likelihood")),
+        "oracle": recipes.edl(settings, ENV, "oracle"),
     }
 
 
-def make(runs: Runs) -> Made:
-    """Rollouts, and a table of what each form comes to."""
+def build(runs: Runs) -> FigureResult:
+    """A table of the results of each form, and rollouts."""
     from edl.figures.intervals import intervals_figure
-    from edl.figures.panels import Panel, panels_figure
+    from edl.figures.panels import panels_figure
 
-    played = {label: play(run) for label, run in runs.items()}
-    last = {label: ends(episodes) for label, episodes in played.items()}
-    own = {label: own_region(runs[label], last[label]) for label in runs}
-    wide = {label: spread(last[label]) for label in runs}
+    played = {label: play_run(run) for label, run in runs.items()}
+    last = {label: last_states(episodes) for label, episodes in played.items()}
+    own_region = {label: own_region_share(runs[label], last[label]) for label in runs}
+    spread = {label: end_spread(last[label]) for label in runs}
+    success = {label: metric_per_seed(run, "goal_success") for label, run in runs.items()}
 
-    def panel(label: str) -> Panel:
-        run = runs[label]
-        assert run.layout is not None
-        assert run.skills is not None
-        goals = np.asarray(run.skills.goals[0])
-        return Panel(run.layout, NAMES[label], note(run, "goal_success"), first(played[label]), goals)
-
-    def named(values: dict[str, list[float]]) -> dict[str, list[float]]:
+    def with_names(values: PerRun) -> PerRun:
         return {NAMES[label]: each for label, each in values.items()}
 
     table = {
-        "goal_success": named({label: per_seed(run, "goal_success") for label, run in runs.items()}),
-        "ends in the skill's region": named(own),
-        "spread of the ends": named(wide),
+        "goal_success": with_names(success),
+        "ends in the skill's region": with_names(own_region),
+        "spread of the ends": with_names(spread),
     }
-    kinds = {"goal_success": "higher", "ends in the skill's region": "higher", "spread of the ends": "lower"}
+    directions = {"ends in the skill's region": "higher", "spread of the ends": "lower"}
+    row = [
+        rollout_panel(runs[label], played[label], NAMES[label], note(runs[label], "goal_success")) for label in NAMES
+    ]
     pictures = {
-        "": Picture(intervals_figure(table, kinds), "Mean, 95 % interval and seeds of each form of the reward."),
-        "rollouts": Picture(panels_figure([[panel(label) for label in NAMES]]), "The same, as rollouts."),
+        "": Picture(intervals_figure(table, directions), "Mean, 95 % interval and seeds of each form of the reward."),
+        "rollouts": Picture(panels_figure([row]), "Rollouts with each form of the reward."),
     }
-    numbers = {"runs": numbers_of(dict(runs)), "ends_in_own_region": own, "spread": wide}
-    return Made(pictures, verdicts(runs, own, wide), numbers)
+    numbers = {"runs": run_numbers(runs), "ends_in_own_region": own_region, "spread": spread}
+    return FigureResult(pictures, verdicts(success, own_region, spread), numbers)
 
 
-def own_region(run: Run, last: Float[np.ndarray, "seeds k n 2"]) -> list[float]:
-    """Share of the rollouts that end where q(z|s) names their skill."""
+def own_region_share(run: Run, last: Float[np.ndarray, "seeds k n 2"]) -> list[float]:
+    """Share of the rollouts that end in a state to which q(z|s) assigns their own skill."""
 
-    def one(skills: SkillModel, states: Float[Array, "k n 2"]) -> Int[Array, "k n"]:
+    def assign(skills: SkillModel, states: Float[Array, "k n 2"]) -> Int[Array, "k n"]:
         return jax.vmap(jax.vmap(skills.assign))(states)
 
-    named = np.asarray(jax.jit(jax.vmap(one))(run.skills, last.astype(np.float32)))
-    return np.mean(named == np.arange(last.shape[1])[:, None], axis=(1, 2)).tolist()
+    assigned = np.asarray(jax.jit(jax.vmap(assign))(run.skills, last.astype(np.float32)))
+    return np.mean(assigned == np.arange(last.shape[1])[:, None], axis=(1, 2)).tolist()
 
 
-def verdicts(runs: Runs, own: dict[str, list[float]], wide: dict[str, list[float]]) -> list[Verdict]:
-    """What the appendix foresees of the reverse form."""
-    forward, reverse = ((NAMES[label], own[label], wide[label]) for label in ("forward", "reverse"))
+def verdicts(success: PerRun, own_region: PerRun, spread: PerRun) -> list[Verdict]:
+    """The appendix's predictions about the reverse form."""
+
+    def forward_is_better(claim: str, what: str, values: PerRun, *, lower: bool = False) -> Verdict:
+        forward, reverse = (Scores(NAMES[label], values[label]) for label in ("forward", "reverse"))
+        return better(claim, what, forward, reverse, lower=lower)
+
     return [
-        better(
+        forward_is_better(
             "The reward of the reverse form is sparse, which hinders training: fewer skills get to their region.",
             "share of rollouts that end in the region of their skill",
-            Scores(forward[0], forward[1]),
-            Scores(reverse[0], reverse[1]),
+            own_region,
         ),
-        better(
-            "The reverse form pays the same all over a region, which makes skills unpredictable.",
-            "mean distance of ends from their skill's mean end",
-            Scores(forward[0], forward[2]),
-            Scores(reverse[0], reverse[2]),
+        forward_is_better(
+            "The reward of the reverse form is constant within a region, which makes skills unpredictable.",
+            "mean distance of a rollout's end from the mean end of its skill",
+            spread,
             lower=True,
         ),
-        better(
+        forward_is_better(
             "The forward form ends at its goals more often than the reverse form.",
-            "share of rollouts that reach their goal",
-            scores(runs, "forward", "goal_success")._replace(label=forward[0]),
-            scores(runs, "reverse", "goal_success")._replace(label=reverse[0]),
+            metric_phrase("goal_success"),
+            success,
         ),
     ]
 
 
-FIGURE = PaperFigure("The form of the mutual information", needed, make)
+FIGURE = PaperFigure("The form of the mutual information", define_runs, build)

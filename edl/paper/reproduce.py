@@ -1,131 +1,142 @@
-"""Make figures of the paper: run what is missing, measure, draw, judge, and keep an index page.
+"""Reproduce figures of the paper: execute the missing runs, measure, draw, judge the claims, and write an index page.
 
-A folder of results has, for each figure, pictures (PNG and SVG) and ``NAME.json`` with numbers and verdicts, which is
-written last and says that the rest is there; ``index.html``; and the runs, under ``runs/``, named by the hash of their
-config. What is finished is not made again.
+A folder of results contains, for each figure, its pictures (PNG and SVG) and ``NAME.json`` with numbers and verdicts,
+which is written last and marks the figure as finished; ``index.html``; and the runs, under ``runs/``, named by their
+identity. Finished figures and runs are kept.
 """
 
 import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from edl.config import ConfigError
-from edl.runs import store
+from edl.config import ConfigError, check_name
 from edl.paper import FIGURES
-from edl.paper.figure import Made
-from edl.paper.library import Library, Unwatched, Watch
-from edl.paper.recipes import Grid, Recipe
-from edl.runs.run import provenance
-from edl.config import check_name
+from edl.paper.figure import FigureResult
+from edl.paper.progress import ReproductionProgress, SilentReproduction
+from edl.paper.recipes import Recipe, ReproductionConfig
+from edl.paper.run_cache import RunCache
+from edl.runs import store
+from edl.runs.provenance import provenance
 from edl.runs.store import Folder
 
 INDEX = "index.html"
 RUNS = "runs"
 DPI = 110
-"""Sharp enough, and small enough to be kept in a repository."""
+"""Resolution of the pictures. The files stay small enough for a repository."""
 
 
 def reproduce(
     names: Sequence[str],
     out: str | Path,
-    grid: Grid = Grid(),
+    settings: ReproductionConfig = ReproductionConfig(),
     *,
     redraw: bool = False,
     jobs: int = 1,
-    watch: Watch | None = None,
+    progress: ReproductionProgress | None = None,
 ) -> list[dict[str, Any]]:
-    """Make the named figures (``all`` for every one) in the folder ``out``; what each has come to, as its JSON says.
+    """Create the named figures (``all`` for every one) in the folder ``out``. Returns the contents of their JSON files.
 
-    ``redraw`` makes them again from the runs that are there; ``jobs`` runs are made at a time.
+    ``redraw`` builds finished figures again, from the finished runs. ``jobs`` is the number of runs at a time.
     """
-    watch = watch or Unwatched()
+    progress = progress or SilentReproduction()
     chosen = expand(names)
-    recipes = {name: FIGURES[name].recipes(grid) for name in chosen}
-    folder = Folder(Path(out))
-    try:
-        folder.path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"output folder {str(out)!r} cannot be made ({error.strerror}): a writable place is wanted. "
-            "Choose another --out."
-        ) from error
+    recipes = {name: FIGURES[name].define_runs(settings) for name in chosen}
+    folder = _create(out)
     pending = [name for name in chosen if redraw or not is_finished(folder, name, recipes[name])]
     with store.locked(folder):
-        wanted = [each for name in pending for each in recipes[name].values()]
-        with contextlib.closing(Library(folder.path / RUNS, wanted, watch, jobs)) as library:
+        missing = [each for name in pending for each in recipes[name].values()]
+        with contextlib.closing(RunCache(folder.path / RUNS, missing, progress, jobs)) as runs:
             for number, name in enumerate(chosen, 1):
-                head = f"[{number}/{len(chosen)}] {name}: {FIGURES[name].title}"
+                title = f"[{number}/{len(chosen)}] {name}: {FIGURES[name].title}"
                 if name not in pending:
-                    watch.say(f"{head}: done before")
+                    progress.message(f"{title}: already finished")
                     continue
-                watch.say(head)
-                publish(folder, name, recipes[name], library, grid)
+                progress.message(title)
+                publish(folder, name, recipes[name], runs, settings)
                 write_index(folder)
         write_index(folder)
     return [folder.read_json(f"{name}.json") for name in chosen]
 
 
+def _create(out: str | Path) -> Folder:
+    folder = Folder(Path(out))
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"output folder {str(out)!r} cannot be created ({error.strerror}). Choose another --out."
+        ) from error
+    return folder
+
+
 def expand(names: Sequence[str]) -> list[str]:
-    """The figures that are meant, each once; a name that is not known is refused."""
+    """The figures that ``names`` mean, each once. Unknown names are rejected."""
     for name in names:
-        check_name(name, ["all", *FIGURES], "figure", "`edl reproduce --help` tells what each is.")
+        check_name(name, ["all", *FIGURES], "figure", "`edl reproduce --help` describes each figure.")
     return list(FIGURES) if "all" in names or not names else list(dict.fromkeys(names))
 
 
-def publish(folder: Folder, name: str, recipes: dict[str, Recipe], library: Library, grid: Grid) -> None:
-    """Run what a figure needs, make it, and write it down."""
+def publish(
+    folder: Folder, name: str, recipes: Mapping[str, Recipe], runs: RunCache, settings: ReproductionConfig
+) -> None:
+    """Execute the missing runs of a figure, build it, and write its files."""
     began = time.perf_counter()
-    runs = {label: library.fetch(recipe) for label, recipe in recipes.items()}
-    made = FIGURES[name].make(runs)
-    for part, (figure, _) in made.pictures.items():
-        from edl.figures import to_png, to_svg  # matplotlib takes half a second, and a refused name needs none
+    result = FIGURES[name].build({label: runs.get(recipe) for label, recipe in recipes.items()})
+    for part, (figure, _) in result.pictures.items():
+        from edl.figures import (  # matplotlib takes half a second, which an unknown name need not wait for
+            to_png,
+            to_svg,
+        )
 
         folder.write(f"{file_name(name, part)}.png", to_png(figure, dpi=DPI))
-        figure.set_dpi(DPI)  # of what is pixels in an SVG too
+        figure.set_dpi(DPI)  # for the rasterised parts of the SVG
         folder.write(f"{file_name(name, part)}.svg", to_svg(figure))
-    folder.write_json(f"{name}.json", record(name, recipes, made, grid, time.perf_counter() - began))
+    folder.write_json(f"{name}.json", record(name, recipes, result, settings, time.perf_counter() - began))
 
 
-def record(name: str, recipes: dict[str, Recipe], made: Made, grid: Grid, seconds: float) -> dict[str, Any]:
-    """What is kept of a figure."""
+def record(
+    name: str, recipes: Mapping[str, Recipe], result: FigureResult, settings: ReproductionConfig, seconds: float
+) -> dict[str, Any]:
+    """The contents of a figure's JSON file."""
     return {
         "figure": name,
         "title": FIGURES[name].title,
-        "key": key_of(name, recipes),
-        "preset": grid.preset,
-        "num_seeds": grid.num_seeds,
-        "verdicts": [verdict.to_json() for verdict in made.verdicts],
-        "pictures": {file_name(name, part): picture.caption for part, picture in made.pictures.items()},
+        "identity": figure_identity(name, recipes),
+        "preset": settings.preset,
+        "num_seeds": settings.num_seeds,
+        "verdicts": [verdict.to_json() for verdict in result.verdicts],
+        "pictures": {file_name(name, part): picture.caption for part, picture in result.pictures.items()},
         "runs": {label: f"{RUNS}/{recipe.folder}" for label, recipe in recipes.items()},
-        "numbers": made.numbers,
+        "numbers": result.numbers,
         "seconds": round(seconds, 1),
         "provenance": provenance(),
     }
 
 
-def is_finished(folder: Folder, name: str, recipes: dict[str, Recipe]) -> bool:
-    """Whether a figure was made of the same runs already."""
-    return folder.has(f"{name}.json") and folder.read_json(f"{name}.json").get("key") == key_of(name, recipes)
+def is_finished(folder: Folder, name: str, recipes: Mapping[str, Recipe]) -> bool:
+    """Whether the figure was already built from the same runs."""
+    file = f"{name}.json"
+    return folder.has(file) and folder.read_json(file).get("identity") == figure_identity(name, recipes)
 
 
-def key_of(name: str, recipes: dict[str, Recipe]) -> str:
-    """A hash of the runs behind a figure."""
-    text = json.dumps([name, {label: recipe.key for label, recipe in sorted(recipes.items())}])
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+def figure_identity(name: str, recipes: Mapping[str, Recipe]) -> str:
+    """A hash of the runs of a figure."""
+    text = json.dumps([name, {label: recipe.identity for label, recipe in sorted(recipes.items())}])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def file_name(name: str, part: str) -> str:
-    """fig_x for the picture named "", fig_x_part for others."""
+    """fig_x for the picture "", fig_x_part for others."""
     return f"{name}_{part}" if part else name
 
 
 def write_index(folder: Folder) -> None:
-    """A page of all figures that are there."""
+    """A page of all finished figures."""
     from edl.figures.results import results_html
 
-    there = [folder.read_json(f"{name}.json") for name in FIGURES if folder.has(f"{name}.json")]
-    folder.write(INDEX, results_html(there).encode())
+    records = [folder.read_json(f"{name}.json") for name in FIGURES if folder.has(f"{name}.json")]
+    folder.write(INDEX, results_html(records).encode())

@@ -1,7 +1,7 @@
-"""From numbers to a sentence: whether a claim of the paper holds for us, decided by a rule and not by eye.
+"""Verdicts: whether a claim of the paper holds in our numbers, decided by a fixed rule.
 
-With several seeds a claim holds if the 95 % bootstrap interval excludes the opposite; with one seed the numbers are
-merely compared, and the verdict says that it rests on one seed.
+With several seeds, a claim holds if the 95 % bootstrap interval excludes the opposite. With one seed, the rule compares
+the numbers directly, and the verdict states that there is one seed.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ Values = Sequence[float]
 
 
 class Verdict(NamedTuple):
-    """The claim in a sentence, what was measured, whether it holds, and over how many seeds."""
+    """A claim in one sentence, what was measured, whether the claim holds, and the number of seeds."""
 
     claim: str
     measured: str
@@ -23,12 +23,11 @@ class Verdict(NamedTuple):
     seeds: int
 
     def to_json(self) -> dict[str, Any]:
-        """As the numbers' file has it."""
         return self._asdict()
 
 
 class Scores(NamedTuple):
-    """One number per seed, and what they are the scores of."""
+    """One number per seed, and the name of what was scored."""
 
     label: str
     values: Values
@@ -38,7 +37,7 @@ class Scores(NamedTuple):
 
 
 def better(claim: str, what: str, ours: Scores, theirs: Scores, *, lower: bool = False) -> Verdict:
-    """Holds if ours beats theirs more often than not: the interval of the probability of improvement is above 1/2."""
+    """Holds if the interval of the probability that ours is better than theirs lies above 1/2."""
     x, y = (np.asarray(each.values, float) * (-1 if lower else 1) for each in (ours, theirs))
     chance, interval = probability_of_improvement([x], [y]), improvement_interval([x], [y])
     direction = "lower" if lower else "higher"
@@ -47,9 +46,9 @@ def better(claim: str, what: str, ours: Scores, theirs: Scores, *, lower: bool =
 
 
 def no_better(claim: str, what: str, ours: Scores, theirs: Scores, *, slack: float) -> Verdict:
-    """Holds if ours is less than ``slack`` above theirs on average: the upper end of the interval says so."""
+    """Holds if ours exceeds theirs by less than ``slack``: the upper end of the mean gain's interval is below it."""
     gain = np.asarray(ours.values, float) - np.asarray(theirs.values, float)
-    measured = f"{what}: {ours} against {theirs}; a gain of {summary(list(gain))} where {slack:g} would be one"
+    measured = f"{what}: {ours} against {theirs}; gain {summary(list(gain))}, which must be below {slack:g}"
     return Verdict(claim, measured, bootstrap([gain]).high < slack, len(gain))
 
 
@@ -60,18 +59,18 @@ def within(
     interval = bootstrap([scores.values])
     bounds = [f"at least {low:g}"] if np.isfinite(low) else []
     bounds += [f"at most {high:g}"] if np.isfinite(high) else []
-    measured = f"{what}: {scores}, where {' and '.join(bounds)} is claimed{about}"
+    measured = f"{what}: {scores}, which must be {' and '.join(bounds)}{about}"
     return Verdict(claim, measured, bool(low <= interval.low and interval.high <= high), len(scores.values))
 
 
-def together(claim: str, parts: Sequence[Verdict]) -> Verdict:
-    """A claim with several parts holds if each does."""
+def all_hold(claim: str, parts: Sequence[Verdict]) -> Verdict:
+    """A claim with several parts, which holds if every part holds."""
     measured = ". ".join(part.measured for part in parts)
     return Verdict(claim, measured, all(part.holds for part in parts), min(part.seeds for part in parts))
 
 
 def summary(values: Values) -> str:
-    """Mean and 95 % interval, as people read them; the mean alone for a single seed."""
+    """The mean with its 95 % interval; only the mean for a single seed."""
     if len(values) == 1:
         return f"{values[0]:.3g}"
     low, high = bootstrap([values])

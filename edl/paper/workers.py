@@ -1,8 +1,9 @@
-"""Runs in processes of their own, several at a time.
+"""Worker processes that execute several runs at a time.
 
-One run of a few seeds does not fill a large device, and most of its time goes into compiling and drawing, which is work
-for a processor: a machine with many cores makes many runs in the time of the longest. Where the processor does all the
-work, products as small as these gain little from a second core: two runs on a core each get further than one on both.
+One run of a few seeds does not fill a large GPU, and most of its time goes into compiling and drawing, which happen on
+the CPU: a machine with many cores finishes many runs in the time of the longest one. On a CPU, the matrix products of a
+run are so small that a second core gains little: two runs on one core each finish earlier than two runs in sequence on
+both cores.
 """
 
 import multiprocessing
@@ -15,108 +16,112 @@ from typing import Any
 
 import jax
 
-from edl.runtime import compile_cache, devices
+from edl import runtime
 from edl.paper.recipes import Recipe
+from edl.runtime.devices import available_cores
 
-CORES = 1.3
-"""So many are kept busy by one run."""
-MOST = 12
-"""Runs at a time at most, unless told otherwise: each takes about 2 GiB of memory."""
-
-
-def suitable() -> int:
-    """How many runs at a time suit this machine: one on every core, or somewhat fewer if they share a device."""
-    jobs = len(devices.available_cores()) / (1 if jax.default_backend() == "cpu" else CORES)
-    return min(max(int(jobs), 1), MOST)
+CORES_PER_RUN = 1.3
+"""CPU cores that one run keeps busy when it trains on a GPU."""
+MAX_JOBS = 12
+"""Default limit on the number of runs at a time. Each takes about 2 GiB of memory."""
 
 
-def share_device() -> None:
-    """Take memory of a device as it is needed, not most of it at once. To be called before a device is used."""
+def default_jobs() -> int:
+    """Number of runs at a time for this machine: one per core on a CPU, somewhat fewer if the runs share a GPU."""
+    jobs = len(available_cores()) / (1 if jax.default_backend() == "cpu" else CORES_PER_RUN)
+    return min(max(int(jobs), 1), MAX_JOBS)
+
+
+def disable_preallocation() -> None:
+    """Let several processes share a GPU: JAX allocates memory on demand, not most of it at once.
+
+    Call it before JAX uses a device. Worker processes inherit the setting.
+    """
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 class Workers:
-    """Makes runs in the order of ``recipes``; one that takes over the skills of another begins when that is done.
+    """Executes ``recipes`` in worker processes, in order. A recipe with a source starts when its source has finished.
 
-    ``make(path, recipe)`` makes one; ``tell(recipe, seconds)`` hears when it is done.
+    ``execute(path, recipe)`` runs in a worker; ``on_finished(recipe, seconds)`` is called in this process.
     """
 
     def __init__(
         self,
         jobs: int,
-        make: Callable[[Path, Recipe], None],
+        execute: Callable[[Path, Recipe], None],
         path: Path,
         recipes: Sequence[Recipe],
-        tell: Callable[[Recipe, float], None],
+        on_finished: Callable[[Recipe, float], None],
     ):
-        share_device()
+        disable_preallocation()
         processes = multiprocessing.get_context("spawn")
         self.cores = processes.Queue()
-        own = devices.available_cores() if jax.default_backend() == "cpu" else [None]
+        cores = available_cores() if jax.default_backend() == "cpu" else [None]
         for number in range(jobs):
-            self.cores.put(own[number % len(own)])
-        self.pool = ProcessPoolExecutor(jobs, processes, initializer=_begin, initargs=(self.cores,))
-        self.make, self.path, self.tell = make, path, tell
-        self.done: dict[str, Future[float]] = {}
-        wanted = {each.key for each in recipes}
-        # A run that has to wait for its source must find the source submitted.
+            self.cores.put(cores[number % len(cores)])
+        self.pool = ProcessPoolExecutor(jobs, processes, initializer=_start_worker, initargs=(self.cores,))
+        self.execute, self.path, self.on_finished = execute, path, on_finished
+        self.results: dict[str, Future[float]] = {}
+        submitted = {each.identity for each in recipes}
+        # Recipes with a source come last, so that the result of the source exists.
         for recipe in sorted(recipes, key=lambda recipe: recipe.source is not None):
-            if recipe.source is None or recipe.source.key not in wanted:
-                self.done[recipe.key] = self._submit(recipe)
+            if recipe.source is None or recipe.source.identity not in submitted:
+                self.results[recipe.identity] = self._submit(recipe)
             else:
-                self.done[recipe.key] = self._after(self.done[recipe.source.key], recipe)
+                self.results[recipe.identity] = self._submit_after(self.results[recipe.source.identity], recipe)
 
     def wait(self, recipe: Recipe) -> None:
-        """Until a run is made; whatever went wrong there goes wrong here."""
-        self.done[recipe.key].result()
+        """Wait until a run has finished. An exception of the worker is raised here."""
+        self.results[recipe.identity].result()
 
     def close(self) -> None:
-        """Begin nothing new, and wait for what was begun: a run that is interrupted saves where it stood."""
+        """Start no more runs, and wait for those that are running. An interrupted run writes a checkpoint."""
         self.pool.shutdown(wait=True, cancel_futures=True)
         self.cores.close()
         self.cores.join_thread()
-        del self.pool, self.cores  # with them go their semaphores, of which Python would otherwise warn at its end
+        del self.pool, self.cores  # releases their semaphores; Python would warn about them at exit
 
     def _submit(self, recipe: Recipe) -> Future[float]:
-        future = self.pool.submit(_timed, self.make, self.path, recipe)
-        future.add_done_callback(lambda done: self._told(recipe, done))
+        future = self.pool.submit(_execute_timed, self.execute, self.path, recipe)
+        future.add_done_callback(lambda done: self._report(recipe, done))
         return future
 
-    def _told(self, recipe: Recipe, done: Future[float]) -> None:
+    def _report(self, recipe: Recipe, done: Future[float]) -> None:
         if not done.cancelled() and done.exception() is None:
-            self.tell(recipe, done.result())
+            self.on_finished(recipe, done.result())
 
-    def _after(self, source: Future[float], recipe: Recipe) -> Future[float]:
-        """What will be the result of a run that cannot begin yet."""
-        promise: Future[float] = Future()
+    def _submit_after(self, source: Future[float], recipe: Recipe) -> Future[float]:
+        """The future result of a run that starts when its source has finished."""
+        result: Future[float] = Future()
 
-        def hand_on(done: Future[float]) -> None:
+        def copy_to_result(done: Future[float]) -> None:
             if done.cancelled():
-                promise.cancel()
+                result.cancel()
             elif (error := done.exception()) is not None:
-                promise.set_exception(error)
+                result.set_exception(error)
             else:
-                promise.set_result(done.result())
+                result.set_result(done.result())
 
-        def begin(done: Future[float]) -> None:
+        def start(done: Future[float]) -> None:
             if done.cancelled() or done.exception() is not None:
-                hand_on(done)
+                copy_to_result(done)
             else:
-                self._submit(recipe).add_done_callback(hand_on)
+                self._submit(recipe).add_done_callback(copy_to_result)
 
-        source.add_done_callback(begin)
-        return promise
+        source.add_done_callback(start)
+        return result
 
 
-def _begin(unused: Any) -> None:
-    """A process begins: on a core of its own, if it is given one, so that JAX does not make threads for all of them."""
-    core = unused.get()
+def _start_worker(cores: Any) -> None:
+    """Pin this process to one core, so that JAX creates threads for one core only, and enable the runtime."""
+    core = cores.get()
     if core is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
-    compile_cache.enable()
+    runtime.enable()
 
 
-def _timed(make: Callable[[Path, Recipe], None], path: Path, recipe: Recipe) -> float:
+def _execute_timed(execute: Callable[[Path, Recipe], None], path: Path, recipe: Recipe) -> float:
     began = time.perf_counter()
-    make(path, recipe)
+    execute(path, recipe)
     return time.perf_counter() - began

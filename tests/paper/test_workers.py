@@ -1,4 +1,4 @@
-"""Runs in processes of their own: all are made, those with a source after it, and errors arrive."""
+"""Worker processes execute every run, after its source, and raise its errors in the main process."""
 
 import os
 import time
@@ -10,53 +10,58 @@ from edl.config import ConfigError
 from edl.paper.recipes import Recipe
 from edl.paper.workers import Workers
 from edl.runs.config import RunConfig
+from edl.runs.resolve import resolve_config
 
 
-def make(path, recipe):
-    """Leave the number of the process; refuse what is called 'bad', and what comes before its source."""
+def execute(path, recipe):
+    """Write the process id and its number of cores. Fails for the run 'bad', and if the source is missing."""
     if recipe.source is not None and not (path / recipe.source.title).exists():
-        raise AssertionError("the source is not there yet")
+        raise AssertionError("the source has not finished")
     if recipe.title == "bad":
-        raise ConfigError("this one cannot be made")
+        raise ConfigError("this run fails")
     time.sleep(0.2)
     (path / recipe.title).write_text(f"{os.getpid()} {len(os.sched_getaffinity(0))}")
 
 
+def new_recipe(title, seed, source=None):
+    return Recipe(title, resolve_config(RunConfig(seed=seed)), source)
+
+
 def recipes():
-    first, second, bad = (Recipe(name, RunConfig(seed=i)) for i, name in enumerate(("first", "second", "bad")))
-    heir = Recipe("heir", RunConfig(seed=7), source=second)
-    lost = Recipe("lost", RunConfig(seed=8), source=bad)
-    return [heir, first, second, bad, lost]
+    first, second, bad = (new_recipe(title, seed) for seed, title in enumerate(("first", "second", "bad")))
+    after_second = new_recipe("after second", 7, source=second)
+    after_bad = new_recipe("after bad", 8, source=bad)
+    return [after_second, first, second, bad, after_bad]
 
 
-def test_every_run_is_made_elsewhere_and_after_its_source(tmp_path):
-    told = []
-    heir, first, second, bad, lost = recipes()
-    workers = Workers(2, make, tmp_path, [heir, first, second, bad, lost], lambda recipe, _: told.append(recipe.title))
-    for recipe in (heir, first, second):
+def test_every_run_is_executed_in_another_process_and_after_its_source(tmp_path):
+    finished = []
+    after_second, first, second, bad, after_bad = every = recipes()
+    workers = Workers(2, execute, tmp_path, every, lambda recipe, _: finished.append(recipe.title))
+    for recipe in (after_second, first, second):
         workers.wait(recipe)
         process, cores = map(int, (tmp_path / recipe.title).read_text().split())
         assert process != os.getpid()
         assert cores == 1
-    for recipe in (bad, lost):
-        with pytest.raises(ConfigError, match="this one cannot be made"):
+    for recipe in (bad, after_bad):
+        with pytest.raises(ConfigError, match="this run fails"):
             workers.wait(recipe)
     workers.close()
-    assert sorted(told) == ["first", "heir", "second"]
+    assert sorted(finished) == ["after second", "first", "second"]
 
 
-def test_a_source_that_is_there_already_is_not_waited_for(tmp_path):
-    heir, _, second, *_ = recipes()
+def test_a_source_that_has_already_finished_is_not_executed(tmp_path):
+    after_second, _, second, *_ = recipes()
     (tmp_path / second.title).touch()
-    workers = Workers(1, make, tmp_path, [heir], lambda *_: None)
-    workers.wait(heir)
+    workers = Workers(1, execute, tmp_path, [after_second], lambda *_: None)
+    workers.wait(after_second)
     workers.close()
 
 
-def test_nothing_new_begins_after_the_end(tmp_path):
-    later = [Recipe(f"run {i}", RunConfig(seed=i)) for i in range(6)]
-    workers = Workers(1, make, tmp_path, later, lambda *_: None)
-    workers.wait(later[0])
+def test_no_run_starts_after_close(tmp_path):
+    many = [new_recipe(f"run {seed}", seed) for seed in range(6)]
+    workers = Workers(1, execute, tmp_path, many, lambda *_: None)
+    workers.wait(many[0])
     workers.close()
     with pytest.raises(CancelledError):
-        workers.wait(later[-1])
+        workers.wait(many[-1])
