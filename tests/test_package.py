@@ -89,9 +89,9 @@ def test_constraints_are_hashed_and_name_no_registry(file: str):
 def test_constraints_pin_every_dependency_within_its_bounds():
     core, dev = pins("core.txt"), pins("dev.txt")
     for text in PROJECT["dependencies"]:
-        wanted = Requirement(text)
-        assert core[wanted.name], f"{wanted.name} is not pinned: make lock"
-        assert all(version in wanted.specifier for version in core[wanted.name]), f"{wanted.name}: make lock"
+        required = Requirement(text)
+        assert core[required.name], f"{required.name} is not pinned: make lock"
+        assert all(version in required.specifier for version in core[required.name]), f"{required.name}: make lock"
     assert {name: dev[name] for name in core} == core
 
 
@@ -114,7 +114,7 @@ jax.jit(lambda kept: kept * 2)(1)
 
 @pytest.fixture
 def no_cache() -> Iterator[None]:
-    """A JAX that has not been told where to keep what it compiles."""
+    """A JAX without a compile cache."""
     before = jax.config.jax_compilation_cache_dir
     jax.config.update("jax_compilation_cache_dir", None)
     yield

@@ -111,8 +111,8 @@ def roofline(rows: Sequence[Row]) -> str | None:
 
 def peak_memory() -> int:
     """Peak memory in bytes: of the device if it keeps count, else of this process."""
-    told = jax.devices()[0].memory_stats()
-    if told and "peak_bytes_in_use" in told:
-        return int(told["peak_bytes_in_use"])
+    stats = jax.devices()[0].memory_stats()
+    if stats and "peak_bytes_in_use" in stats:
+        return int(stats["peak_bytes_in_use"])
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -119,9 +119,9 @@ class _Compiled:
         began = time.perf_counter()
         self.function, self.inputs = jax.jit(function).lower(*inputs).compile(), inputs
         self.seconds = time.perf_counter() - began
-        told = self.function.memory_analysis()
+        analysis = self.function.memory_analysis()
         sizes = ("temp_size_in_bytes", "argument_size_in_bytes", "output_size_in_bytes")
-        self.memory = None if told is None else int(sum(getattr(told, size) for size in sizes))
+        self.memory = None if analysis is None else int(sum(getattr(analysis, size) for size in sizes))
 
     def __call__(self) -> Any:
         return self.function(*self.inputs)

@@ -112,7 +112,9 @@ def _keys(run: Run, number: int) -> Array:
     return jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(seed), FIRST_KEY + number))(seeds)
 
 
-def _learn(run: Run, work: Work, number: int, on_progress: Callable[[float], None]) -> tuple[dict[str, Any], SkillPolicy]:
+def _learn(
+    run: Run, work: Work, number: int, on_progress: Callable[[float], None]
+) -> tuple[dict[str, Any], SkillPolicy]:
     """Run a learner to its end: its learning curve (success by environment steps per task), and its policy."""
     keys = _keys(run, number)
     total = outline(work, len(keys)).iterations

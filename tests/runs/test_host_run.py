@@ -1,4 +1,4 @@
-"""A run in a Gymnasium world: from a factory to a report, through a failure of the world, and loaded again."""
+"""A run in a Gymnasium env: from a factory to a report, resumed after the env failed, and loaded again."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -45,10 +45,10 @@ def folder(tmp_path_factory):
     return out
 
 
-def test_a_world_that_fails_can_be_mended_and_the_run_goes_on_and_is_loaded_with_its_world(folder, monkeypatch):
+def test_a_run_whose_env_failed_can_be_resumed_and_loaded(folder, monkeypatch):
     host = make_env("tests.interop.hosted:FailingLine", features="0", horizon=8).host
     for trouble, said in TROUBLES.items():
-        host.close()  # a worker that lives does not hear of it
+        host.close()  # a running worker does not see the new variable
         monkeypatch.setenv("LINE_TROUBLE", trouble)
         with pytest.raises(EnvError, match=rf"env 'tests.interop.hosted:FailingLine' {said} at step 3 of an episode"):
             edl.run(FailingLine, out=folder, resume=True, **SETTINGS)
@@ -63,11 +63,11 @@ def test_a_world_that_fails_can_be_mended_and_the_run_goes_on_and_is_loaded_with
     assert (run.config.features, run.config.horizon) == ("0", 8)
     assert run.states.samples.shape == (1, 128, 1)
     ours = run.numpy_policy().mode(np.zeros(2), 1)
-    wanted = run.seed(0).policy.mode(jnp.zeros(2), run.policy.codes[0, 1])
-    np.testing.assert_allclose(ours, wanted, atol=1e-5)
+    expected = run.seed(0).policy.mode(jnp.zeros(2), run.policy.codes[0, 1])
+    np.testing.assert_allclose(ours, expected, atol=1e-5)
 
 
-def test_what_is_for_gymnasium_worlds_is_refused_elsewhere():
+def test_settings_that_an_env_does_not_support_are_rejected():
     with pytest.raises(ConfigError, match="has fixed features"):
         edl.run("square", features="0")
     with pytest.raises(ConfigError, match="restores states"):

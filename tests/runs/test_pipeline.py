@@ -77,7 +77,9 @@ def test_stages_only_take_artifacts_of_earlier_stages_and_write_files_of_their_o
     ],
 )
 def test_a_setting_changes_the_identity_of_its_stage_and_of_the_stages_after_it(changes, stages):
-    nested = {name: dataclasses.replace(getattr(CONFIG, name), **v) for name, v in changes.items() if isinstance(v, dict)}
+    nested = {
+        name: dataclasses.replace(getattr(CONFIG, name), **v) for name, v in changes.items() if isinstance(v, dict)
+    }
     plain = {name: value for name, value in changes.items() if not isinstance(value, dict)}
     config = dataclasses.replace(CONFIG, **nested, **plain)
     if "num_skills" in changes:
@@ -176,7 +178,9 @@ def test_a_method_that_is_registered_again_replaces_the_first(monkeypatch):
 
 def test_walking_distance_needs_experience(monkeypatch):
     monkeypatch.setitem(explore.METHODS, "mine", Method(OracleConfig, states_at(0.0)))
-    with pytest.raises(ConfigError, match="walking distance is measured from experience, and the explorer returned none"):
+    with pytest.raises(
+        ConfigError, match="walking distance is measured from experience, and the explorer returned none"
+    ):
         edl.run("square", explore="mine")
 
 
