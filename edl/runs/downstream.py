@@ -28,8 +28,8 @@ from edl.hierarchy.controller import (
     zero_shot_success,
 )
 from edl.hierarchy.envs import goal_env, skill_action_env
-from edl.runs.evaluation import evaluator_of
 from edl.runs.driver import Work, advance, finish, lane_mesh, outline
+from edl.runs.evaluation import evaluator_of
 from edl.runs.result import Run
 from edl.runtime.effort import quick_jit
 from edl.types import Key

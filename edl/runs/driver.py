@@ -204,6 +204,18 @@ def compile_chunk(work: Work, facts: Outline, keys: Keys | jax.ShapeDtypeStruct,
     return executable(_run_chunk, static, *args, donate=STATE_ARGUMENT, effort=work.effort)
 
 
+def compile_programs(work: Work, lanes: int, mesh: Mesh | None) -> None:
+    """Compile everything that `advance` and `finish` will run. The inputs may be shapes."""
+    facts, static, work = prepare(work, lanes, mesh)
+    padded = padded_size(lanes, mesh)
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), (padded, facts.iterations)))
+    first = jax.eval_shape(lambda keys: keys[:, 0], keys)
+    compile_chunk(work, facts, place_on_devices(mesh, keys), mesh)
+    around = facts.effort_around
+    executable(_init, static, work.inputs, place_on_devices(mesh, first), effort=around)
+    executable(_finish, static, work.inputs, place_on_devices(mesh, facts.state), effort=around)
+
+
 def _chunks(
     run_chunk: Callable, inputs: tuple, keys: Keys, position: Position, lanes: int, compile_seconds: float
 ) -> Iterator[Tick]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from edl import evaluate
 from edl.artifacts import Experience, SkillModel, SkillPolicy, States
@@ -22,7 +22,8 @@ from edl.evaluate.skill_rollouts import play_skills, uniform_policy
 from edl.evaluate.summary import NUM_TARGETS, bounds_of, visits_by_rollout
 from edl.evaluate.versus_random import aggregate_comparisons, compare_with_random
 from edl.runs import store
-from edl.runs.executables import call_once
+from edl.runs.config import RunConfig
+from edl.runs.executables import call_once, compile_once
 from edl.runs.pipeline import stage_keys
 from edl.runs.result import Run
 from edl.runs.store import Folder
@@ -101,6 +102,21 @@ def play_seeds(keys: Keys, env: Env, policy: SkillPolicy, goals: Float[Array, "s
     """Rollouts of every seed's skills."""
     play = jax.vmap(play_skills, in_axes=(0, None, 0, 0, None if goals is None else 0))
     return play(keys, env, policy, policy.codes, goals)
+
+
+def compile_evaluation(config: RunConfig, env: Env, policy: PyTree, goals: PyTree) -> None:
+    """Compile what `evaluate_run` will run, and import what it needs. ``policy`` and ``goals`` are shapes."""
+    from scipy.sparse import csgraph  # noqa: F401  takes a quarter of a second
+
+    from edl import figures  # noqa: F401  importing matplotlib takes a second
+
+    keys = stage_keys(config, "evaluate")
+    episodes = jax.eval_shape(play_seeds, keys, env, policy, goals)
+    targets = jax.ShapeDtypeStruct((NUM_TARGETS, env.feature_size), jnp.float32)
+    compile_once(play_seeds, (), keys, env, policy, goals)
+    compile_once(discriminate_seeds, (), keys, episodes, targets)
+    first = None if goals is None else jax.ShapeDtypeStruct(goals.shape[1:], goals.dtype)
+    compile_once(_play_random_actions, (policy.codes.shape[1],), env, first)
 
 
 def _visited(*episodes: Episode | None) -> Float[np.ndarray, "n s"]:

@@ -1,7 +1,9 @@
-"""Functions compiled ahead of time and kept in memory, by what they were compiled for."""
+"""Functions compiled ahead of time and kept in memory, by what they were compiled for. Safe to use from threads."""
 
 import functools
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import jax
@@ -14,6 +16,9 @@ from edl.runtime.effort import Effort, options
 MAX_EXECUTABLES = 64
 """Maximum number of cached executables."""
 
+_executables: dict[tuple, Future] = {}
+_lock = threading.Lock()
+
 
 def executable(
     function: Callable, static: tuple, *args: PyTree, donate: int | None = None, effort: Effort = Effort.FULL
@@ -23,7 +28,19 @@ def executable(
     ``function`` and ``static`` are hashable. The buffers of argument number ``donate`` are reused for the result.
     The arguments may be arrays or shapes.
     """
-    return _compile(function, static, donate, options_key(effort), *signature(args))
+    request = (function, static, donate, options_key(effort), *signature(args))
+    with _lock:
+        first = request not in _executables
+        future = _executables.setdefault(request, Future())
+        if len(_executables) > MAX_EXECUTABLES:
+            del _executables[next(iter(_executables))]
+    if first:
+        try:
+            future.set_result(compile_now(*request))
+        except BaseException as error:
+            _executables.pop(request, None)
+            future.set_exception(error)
+    return future.result()  # another thread may still be compiling it
 
 
 def options_key(effort: Effort) -> tuple[tuple[str, int], ...]:
@@ -31,8 +48,7 @@ def options_key(effort: Effort) -> tuple[tuple[str, int], ...]:
     return tuple((options(effort) or {}).items())
 
 
-@functools.lru_cache(maxsize=MAX_EXECUTABLES)
-def _compile(
+def compile_now(
     function: Callable, static: tuple, donate: int | None, compiler_options: tuple, tree: Any, shapes: tuple
 ) -> Callable:
     jitted = jax.jit(
@@ -43,10 +59,14 @@ def _compile(
     return jitted.lower(*from_signature(tree, shapes)).compile()
 
 
+def compile_once(function: Callable, static: tuple, *args: PyTree) -> Callable:
+    """``function(*static, ...)`` compiled with the least effort, because it runs once. The arguments may be shapes."""
+    return executable(function, static, *as_arrays(args), effort=Effort.LEAST)
+
+
 def call_once(function: Callable, static: tuple, *args: PyTree) -> Any:
-    """``function(*static, *args)``, compiled with the least effort."""
-    args = as_arrays(args)
-    return executable(function, static, *args, effort=Effort.LEAST)(*args)
+    """``function(*static, *args)``, compiled by `compile_once`."""
+    return compile_once(function, static, *args)(*as_arrays(args))
 
 
 def signature(args: PyTree) -> tuple[Any, tuple]:

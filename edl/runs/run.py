@@ -10,6 +10,7 @@ import edl
 from edl.config import ConfigError
 from edl.interop.env_names import allow_import, remember_factory
 from edl.runs import evaluation, store
+from edl.runs.compile_ahead import compile_ahead
 from edl.runs.config import RunConfig, differences, to_json
 from edl.runs.interrupt import catch_interrupts
 from edl.runs.pipeline import identity, inputs_of, outlines, plan
@@ -172,7 +173,9 @@ def work(config: RunConfig, context: Context, folder: Folder | None, until: str,
     """Run the stages that are not finished, then evaluate the run and write its report."""
     with catch_interrupts() as interrupt, contextlib.nullcontext() if folder is None else store.locked(folder):
         session = Session(config, context, folder, interrupt, progress)
-        result = run_of(config, context, session.run_stages(until), folder)
+        with compile_ahead(config, context, until, session.finished):
+            artifacts = session.run_stages(until)
+        result = run_of(config, context, artifacts, folder)
         result = dataclasses.replace(result, log=session.rows)
         found = session.run_timed("evaluate", lambda: evaluation.evaluate_run(result))
         pictures = {} if folder is None else session.run_timed("draw", lambda: evaluation.draw_figures(result, found))

@@ -1,5 +1,4 @@
-"""A grid of runs as one vmapped program: `sweep` writes a run folder per point, a table, a heat map, and the best
-point.
+"""A grid of runs as one vmapped program: `sweep` writes a run folder per point, a table and a heat map.
 
 Points whose identity at a stage agrees share that stage: if points differ only in how they learn, every seed explores
 and discovers once for all of them. Everything else runs for all points and seeds together, on all devices. A finished

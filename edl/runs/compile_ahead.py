@@ -1,0 +1,62 @@
+"""Compile later stages in the background while the first ones run.
+
+Cold, this saves a third of a run on a GPU with many cores: 73 s instead of 111 s for ten seeds on bottleneck (H200).
+Nothing depends on how far it gets: the driver compiles what is missing, or waits for a compilation that is under way.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from edl.runs.config import RunConfig
+from edl.runs.driver import compile_programs, lane_mesh
+from edl.runs.evaluation import compile_evaluation
+from edl.runs.pipeline import outlines, plan, work_of
+from edl.runs.resolve import Context
+from edl.runtime.devices import available_cores
+
+MAX_THREADS = 4
+
+
+@contextlib.contextmanager
+def compile_ahead(config: RunConfig, context: Context, until: str, finished: Collection[str]) -> Iterator[None]:
+    """Compile all stages but the first unfinished one, and the evaluation, while the block runs.
+
+    Leaving the block cancels what has not started. A compilation that is under way ends by itself; Python waits for it
+    before the process exits.
+    """
+    pool = ThreadPoolExecutor(min(MAX_THREADS, max(1, len(available_cores()) // 2)), "compile_ahead")
+    stopped = threading.Event()
+
+    def quietly(compile: Callable[[], None]) -> None:
+        if not stopped.is_set():
+            with contextlib.suppress(Exception):  # the stage itself meets the same error and reports it
+                compile()
+
+    try:
+        for compile in compilations(config, context, until, finished):
+            pool.submit(quietly, compile)
+        yield
+    finally:
+        stopped.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def compilations(
+    config: RunConfig, context: Context, until: str, finished: Collection[str]
+) -> Iterator[Callable[[], None]]:
+    """Functions that compile the unfinished stages after the next one, and then the evaluation."""
+    stages = plan(config, until)
+    todo = [stage for stage in stages if stage.name not in finished]
+    if "explore" in finished or not todo:  # the shapes of states on disk are not known yet
+        return
+    shapes = {name: each.artifact for name, each in outlines(config, context, until=until).items()}
+    for stage in todo[1:]:
+        work = work_of(stage, config, context, shapes)
+        mesh = lane_mesh(config.num_seeds, work.inputs)
+        yield lambda work=work, mesh=mesh: compile_programs(work, config.num_seeds, mesh)
+    if stages[-1] is plan(config)[-1]:
+        policy = shapes[stages[-1].name]
+        skills = next((shapes[stage.name] for stage in reversed(stages) if stage.field == "skills"), policy)
+        yield lambda: compile_evaluation(config, context.env, policy, skills.goals)
