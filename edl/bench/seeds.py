@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from edl.bench.timing import Contestant, Timed, clock
-from edl.runtime import devices
+from edl.runtime import devices, threefry
 
 SEEDS = 10
 
@@ -48,6 +48,7 @@ def _serve(pipe: Connection, make: Callable[[int], tuple[float, Callable]], core
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores)
     devices.enable()
+    threefry.enable()  # as the command line does
     amount, go = make(iterations)
     pipe.send(amount)
     while True:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from edl.config import ConfigError
-from edl.runs import store, tensors
 from edl.nets.mlp import mlp
+from edl.runs import store, tensors
 
 
 def tree():
