@@ -105,7 +105,7 @@ def test_differences_are_listed_by_path():
 def test_the_closest_name_is_suggested():
     check_name("oracle", ["oracle", "frontier"], "explorer")
     with pytest.raises(
-        ConfigError, match="unknown explorer 'orcale'. Did you mean 'oracle'. Available: oracle, frontier"
+        ConfigError, match=r"unknown explorer 'orcale'\. Did you mean 'oracle'\? Available: oracle, frontier"
     ):
         check_name("orcale", ["oracle", "frontier"], "explorer")
 

@@ -49,7 +49,7 @@ def test_the_plan_depends_on_the_config():
     assert names(with_learner(distance="euclidean")) == ["explore", "discover", "learn"]
     assert names(resolve_config(RunConfig(explore="frontier"))) == ["explore", "discover", "measure", "place", "learn"]
     assert names(resolve_config(RunConfig(method="diayn"))) == ["learn"]
-    with pytest.raises(ConfigError, match="until must be one of explore, discover, .* \\(got 'explor'\\)"):
+    with pytest.raises(ConfigError, match=r"until must be one of explore, discover, .* \(got 'explor'\)"):
         plan(CONFIG, until="explor")
 
 
