@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -24,6 +25,8 @@ def print_summary(console: Console, run: Run) -> None:
         console.print()
         print_labelled(console, "skills", comparison["verdict"])
         print_labelled(console, "coverage", f"measured over {metrics.get('coverage_is_over')}")
+    for warning in codebook_warnings(metrics.get("codebook") or []):
+        print_labelled(console, "warning", warning)
     if run.path is None:
         return
     console.print()
@@ -33,6 +36,14 @@ def print_summary(console: Console, run: Run) -> None:
         print_labelled(console, "open", f"{run.path / store.REPORT}{took}")
     print_labelled(console, "Python", python_line(run))
     print_labelled(console, "shell", shell_line(run))
+
+
+def codebook_warnings(reports: Sequence[Mapping[str, float]]) -> list[str]:
+    """Sentences about codes without states and about goals that are not explored states, summed over seeds."""
+    dead, off = (int(sum(report[name] for report in reports)) for name in ("dead_codes", "goals_off_support"))
+    total = int(sum(report["codes_used"] + report["dead_codes"] for report in reports))
+    warnings = [f"{dead} of {total} codes have no states. Explore longer, or ask for fewer skills."] if dead else []
+    return warnings + ([f"{off} of {total} decoded goals are far from every explored state."] if off else [])
 
 
 def metrics_table(run: Run) -> Table:

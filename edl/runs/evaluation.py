@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from edl import evaluate
 from edl.artifacts import Experience, SkillModel, SkillPolicy, States
 from edl.config import ConfigError
+from edl.discover import skill_report
 from edl.discover import off_support
 from edl.envs.base import Env
 from edl.envs.host import check_hosts
@@ -180,9 +181,18 @@ def metrics_of(
         "coverage_is_over": found.coverage_over,
         "distance_unit": found.distance_unit,
         "proof": aggregate_comparisons(found.comparisons),
+        "codebook": codebook_reports(run),
         "steps": {name: int(value) for name, value in steps.items()},
         "seconds": {name: round(value, 3) for name, value in seconds.items()},
     }
+
+
+def codebook_reports(run: Run) -> list[dict[str, float]] | None:
+    """Per seed: whether all codes are used, and whether the decoded goals are explored states."""
+    if run.skills is None or run.states is None:
+        return None
+    skills, samples = jax.device_get((run.skills, run.states.samples))
+    return [skill_report(_one_seed(skills, i), samples[i]) for i in range(run.config.num_seeds)]
 
 
 def draw_figures(run: Run, found: Evaluation) -> dict[str, bytes]:

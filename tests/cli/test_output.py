@@ -12,7 +12,7 @@ from edl.cli import main
 from edl.cli.compare import comparison_table
 from edl.cli.console import PlainConsole, print_labelled
 from edl.cli.progress import ProgressBars, ProgressLines, format_duration, format_rate, headline
-from edl.cli.summary import print_summary
+from edl.cli.summary import codebook_warnings, print_summary
 from edl.runs.compare import Entry
 from edl.runs.progress import StageProgress
 
@@ -97,6 +97,16 @@ def test_the_next_steps_name_an_env_that_must_be_imported(console, finished):
     print_summary(console, run)
     assert f'run = edl.load("{finished}", env="bodies:ant")\n' in printed(console)
     assert f"edl learn {finished} --env bodies:ant\n" in printed(console)
+
+
+def test_unused_codes_and_unreachable_goals_are_warned_about():
+    bad = {"codes_used": 8, "dead_codes": 2, "goals_off_support": 1}
+    good = {"codes_used": 10, "dead_codes": 0, "goals_off_support": 0}
+    assert codebook_warnings([bad, good]) == [
+        "2 of 20 codes have no states. Explore longer, or ask for fewer skills.",
+        "1 of 20 decoded goals are far from every explored state.",
+    ]
+    assert codebook_warnings([good]) == codebook_warnings([]) == []
 
 
 def test_progress_in_a_log(console):

@@ -102,6 +102,7 @@ def test_discovered_and_placed_skills_are_both_on_disk(tmp_path):
         "compile", "explore", "discover", "measure", "place", "learn", "evaluate", "draw", "total"
     ]  # fmt: skip
     assert "measure" in (out / "report.html").read_text()
+    assert [(report["codes_used"], report["dead_codes"]) for report in run.metrics["codebook"]] == [(3, 0)]
     # A folder of edl 0.1, in which the placed skills replaced the discovered ones, can be loaded.
     (out / "placed_skills.safetensors").replace(out / "skills.safetensors")
     loaded = edl.load(out)
