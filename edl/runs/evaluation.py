@@ -11,8 +11,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from edl import evaluate
 from edl.artifacts import Experience, SkillModel, SkillPolicy, States
 from edl.config import ConfigError
-from edl.discover import skill_report
-from edl.discover import off_support
+from edl.discover import off_support, skill_report
 from edl.envs.base import Env
 from edl.envs.host import check_hosts
 from edl.envs.rollout import Episode
