@@ -95,11 +95,11 @@ class SkillModel(eqx.Module):
 
 
 Integration = Callable[[Float[Array, " o"], Float[Array, " z"]], Float[Array, " i"]]
-"""Combines an observation and a code to the input of a network."""
+"""Combines an observation and a code into the input of a network."""
 
 
 def concatenate(observation: Float[Array, " o"], code: Float[Array, " z"]) -> Float[Array, " i"]:
-    """[s, z], as nearly every method does."""
+    """[s, z], the input of nearly every method."""
     return jnp.concatenate([observation, code])
 
 

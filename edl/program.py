@@ -63,8 +63,8 @@ def stop_at_target(
 ) -> Program[StoppingState, A]:
     """Stop a program once the running mean of a metric, which starts at 0, reaches ``target``.
 
-    The state is frozen from then on. So the result does not depend on when the driver notices the metric ``done`` and
-    stops, nor on the other seeds of the batch.
+    ``rate`` is the weight of the newest value in the running mean. The state is frozen after the target is reached. So
+    the result does not depend on when the driver notices the metric ``done`` and stops, nor on the other seeds.
     """
 
     def init(key: Key) -> StoppingState:

@@ -1,4 +1,4 @@
-"""What installing and importing the package promises."""
+"""Imports, package data, pinned versions, the compile cache, and the targets of the Makefile."""
 
 import importlib.resources
 import os
@@ -22,39 +22,39 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def python(code: str, **environment: str) -> str:
-    """What ``code`` prints in a Python of its own."""
+    """Run ``code`` in a new Python process and return its output."""
     command = [sys.executable, "-W", "error", "-c", code]
     return subprocess.check_output(command, env=os.environ | environment, cwd=ROOT, text=True).strip()
 
 
 def pins(file: str) -> dict[str, list[Version]]:
-    """The versions that a constraints file pins, by distribution; several where they differ by Python or platform."""
+    """The versions that a constraints file pins, by distribution; several if they differ by Python or platform."""
     found: dict[str, list[Version]] = {}
     for name, version in re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "requirements" / file).read_text(), re.MULTILINE):
         found.setdefault(name, []).append(Version(version))
     return found
 
 
-def test_import_is_light():
+def test_import_edl_imports_no_heavy_package():
     loaded = python("import sys, edl; dir(edl); print(*sys.modules)").split()
     heavy = {"jax", "equinox", "numpy", "matplotlib", "gymnasium", "tyro", "rich"}
     assert not heavy.intersection(loaded)
 
 
-def test_training_needs_neither_gymnasium_nor_tyro():
+def test_training_imports_neither_gymnasium_nor_tyro():
     loaded = python("import sys, edl; edl.run, edl.load, edl.make_env; print(*sys.modules)").split()
     assert "jax" in loaded
     assert not {"gymnasium", "tyro"}.intersection(loaded)
 
 
-def test_public_names_are_few_and_all_there():
+def test_there_are_at_most_20_public_names_and_all_exist():
     assert len(edl.__all__) <= 20
     assert set(dir(edl)) == set(edl.__all__)
     for name in edl.__all__:
         assert getattr(edl, name) is not None
 
 
-def test_unknown_name_is_an_attribute_error():
+def test_an_unknown_name_raises_an_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'teleport'"):
         edl.teleport  # noqa: B018
 
@@ -71,7 +71,7 @@ def test_citation_names_library_and_paper():
     assert edl.citation().count("{") == edl.citation().count("}")
 
 
-def test_citation_file_and_changelog_know_the_version():
+def test_citation_file_and_changelog_contain_the_version():
     assert f"\nversion: {edl.__version__}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"\n## {edl.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
@@ -99,12 +99,12 @@ def test_both_ends_of_the_supported_jax_are_pinned():
     assert {version.minor for version in pins("core.txt")["jax"]} == {10, 12}
 
 
-def test_compiled_programs_are_kept(tmp_path: Path):
+def test_compiled_programs_are_cached(tmp_path: Path):
     folder = tmp_path / "cache"
     code = """
 import jax
 from edl.runtime import compile_cache
-jax.jit(lambda x: x + 1)(1)  # it may be turned on after something was compiled
+jax.jit(lambda x: x + 1)(1)  # the cache can be enabled after the first compilation
 print(compile_cache.enable())
 jax.jit(lambda kept: kept * 2)(1)
 """
@@ -122,7 +122,7 @@ def no_cache() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_cache")
-def test_a_cache_that_cannot_be_written_is_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_cache_folder_that_cannot_be_written_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("EDL_CACHE", str(tmp_path / "file" / "cache"))
     assert compile_cache.enable() is None
@@ -130,21 +130,21 @@ def test_a_cache_that_cannot_be_written_is_no_harm(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.usefixtures("no_cache")
-def test_an_empty_name_turns_the_cache_off(monkeypatch: pytest.MonkeyPatch):
+def test_an_empty_edl_cache_disables_the_cache(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("EDL_CACHE", "")
     assert compile_cache.enable() is None
     assert jax.config.jax_compilation_cache_dir is None
 
 
 @pytest.mark.usefixtures("no_cache")
-def test_a_cache_chosen_through_jax_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_cache_folder_that_was_set_in_jax_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("EDL_CACHE", str(tmp_path / "ours"))
     jax.config.update("jax_compilation_cache_dir", str(tmp_path / "theirs"))
     assert compile_cache.enable() == tmp_path / "theirs"
     assert jax.config.jax_compilation_cache_dir == str(tmp_path / "theirs")
 
 
-def test_help_lists_every_target():
+def test_make_help_lists_every_target():
     targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert targets is not None
     listed = subprocess.check_output(["make", "--no-print-directory", "-C", str(ROOT)], text=True)

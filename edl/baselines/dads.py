@@ -46,7 +46,7 @@ MAX_LOG_RATIO = 50.0
 
 @config
 class DADSConfig:
-    """Their mixture, entropy and discount. With our networks and budget, training takes minutes on two cores."""
+    """The mixture, entropy and discount are the authors'. With our networks, training takes minutes on two cores."""
 
     num_skills: int = 10
     """Number of skills, or of example codes to evaluate if skills are continuous."""
@@ -61,7 +61,7 @@ class DADSConfig:
     deviation: float = 1.0
     """Standard deviation of each component, in standard deviations of s' - s."""
     hidden: tuple[int, ...] = (64, 64)
-    """Hidden layers of q."""
+    """Sizes of the hidden layers of q."""
     learning_rate: float = 1e-3
     """Learning rate of q."""
     epochs: int = 4
@@ -69,6 +69,7 @@ class DADSConfig:
     minibatches: int = 8
     """Minibatches per epoch of q."""
     sac: SACConfig = SACConfig(iterations=400, rollouts=20, update_every=20, normalise=True, entropy_weight=0.1)
+    """Settings of SAC."""
 
 
 class SkillDynamics(eqx.Module):

@@ -40,12 +40,12 @@ from edl.types import Key, Metrics, Scalar
 
 @config
 class DIAYNConfig:
-    """Their alpha, discount and batch size. With 50-step episodes, training takes minutes on two cores."""
+    """alpha, discount and batch size are the authors'. With 50-step episodes, training takes minutes on two cores."""
 
     num_skills: int = 10
     """Number of skills."""
     hidden: tuple[int, ...] = (128, 128)
-    """Hidden layers of the classifier q(z|s)."""
+    """Sizes of the hidden layers of the classifier q(z|s)."""
     learning_rate: float = 1e-3
     """Learning rate of the classifier."""
     minibatches: int = 50
@@ -59,6 +59,7 @@ class DIAYNConfig:
         entropy_weight=0.1,
         tau=0.01,
     )
+    """Settings of SAC."""
 
 
 def diayn(env: Env, config: DIAYNConfig) -> Program[Any, SkillPolicy]:

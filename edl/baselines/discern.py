@@ -61,7 +61,7 @@ class DiscernConfig:
     embedding: int = 8
     """Dimensions of xi."""
     hidden: tuple[int, ...] = (64, 64)
-    """Hidden layers of xi."""
+    """Sizes of the hidden layers of xi."""
     learning_rate: float = 1e-3
     """Learning rate of xi."""
     gradient_steps: int = 16
@@ -80,6 +80,7 @@ class DiscernConfig:
         tau=0.01,
         entropy_weight=0.001,
     )
+    """Settings of SAC."""
 
 
 class Ends(NamedTuple):

@@ -37,7 +37,7 @@ class ForwardMIConfig:
     num_skills: int = 10
     """Number of skills."""
     hidden: tuple[int, ...] = (128, 128)
-    """Hidden layers of the density model q(s|z)."""
+    """Sizes of the hidden layers of the density model q(s|z)."""
     learning_rate: float = 1e-2
     """Learning rate of the density model."""
     epochs: int = 4
@@ -45,6 +45,7 @@ class ForwardMIConfig:
     minibatches: int = 10
     """Minibatches per epoch of the density model."""
     ppo: PPOConfig = PPOConfig()
+    """Settings of PPO."""
 
 
 def forward_mi(env: Env, config: ForwardMIConfig) -> Program[Any, SkillPolicy]:

@@ -47,7 +47,7 @@ from edl.types import Key, Metrics, Scalar
 
 @config
 class METRAConfig:
-    """Their epsilon, first lambda and entropy. With our networks and budget, training takes minutes on two cores."""
+    """epsilon, first lambda and entropy are the authors'. With our networks, training takes minutes on two cores."""
 
     num_skills: int = 10
     """Number of skills, or of example codes to evaluate if skills are continuous."""
@@ -56,7 +56,7 @@ class METRAConfig:
     skill_size: int = 2
     """Dimensions of a continuous skill."""
     hidden: tuple[int, ...] = (128, 128)
-    """Hidden layers of phi."""
+    """Sizes of the hidden layers of phi."""
     learning_rate: float = 1e-3
     """Learning rate of phi and of log lambda."""
     first_lambda: float = 30.0
@@ -75,6 +75,7 @@ class METRAConfig:
         target_entropy_share=0.3,
         entropy_weight=0.01,
     )
+    """Settings of SAC."""
 
 
 class Abstraction(eqx.Module):

@@ -38,7 +38,7 @@ class ReverseMIConfig:
     num_skills: int = 10
     """Number of skills."""
     hidden: tuple[int, ...] = (128, 128)
-    """Hidden layers of the classifier q(z|s)."""
+    """Sizes of the hidden layers of the classifier q(z|s)."""
     learning_rate: float = 1e-3
     """Learning rate of the classifier."""
     epochs: int = 4
@@ -46,6 +46,7 @@ class ReverseMIConfig:
     minibatches: int = 10
     """Minibatches per epoch of the classifier."""
     ppo: PPOConfig = PPOConfig()
+    """Settings of PPO."""
 
 
 def reverse_mi(env: Env, config: ReverseMIConfig) -> Program[Any, SkillPolicy]:

@@ -58,6 +58,7 @@ class SkewFitConfig:
     sac: SACConfig = SACConfig(
         iterations=400, rollouts=20, update_every=20, batch_size=256, gamma=0.98, tau=0.01, entropy_weight=0.1
     )
+    """Settings of SAC."""
 
 
 class SkewFitState(NamedTuple):

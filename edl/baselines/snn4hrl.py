@@ -1,4 +1,4 @@
-"""Stochastic Neural Networks for Hierarchical RL (Florensa, Duan and Abbeel, 2017): move fast, in cells of your own.
+"""Stochastic Neural Networks for Hierarchical RL (Florensa, Duan and Abbeel, 2017): fast skills in separate cells.
 
     r_t = r_proxy(s_t, s_{t+1}) + alpha_H log p_hat(z | c(s_{t+1})),      p_hat(z|c) = N[c,z] / sum_z' N[c,z']
 
@@ -53,6 +53,7 @@ class SNN4HRLConfig:
     cells: int = 128
     """Cells along each side of the grid, after which it wraps around."""
     ppo: PPOConfig = PPOConfig()
+    """Settings of PPO."""
 
 
 def snn4hrl(env: Env, config: SNN4HRLConfig) -> Program[Any, SkillPolicy]:

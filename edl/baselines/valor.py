@@ -62,6 +62,7 @@ class VALORConfig:
     minibatches: int = 4
     """Minibatches per epoch of the decoder."""
     ppo: PPOConfig = PPOConfig(gae_lambda=0.98, bootstrap=False, entropy_weight=1e-3)
+    """Settings of PPO."""
 
 
 class Decoder(eqx.Module):

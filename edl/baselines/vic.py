@@ -49,7 +49,7 @@ class VICConfig:
     learn_prior: bool = True
     """Learn p(z). Without it, p(z) is uniform."""
     hidden: tuple[int, ...] = (128, 128)
-    """Hidden layers of the classifier q(z|s_0,s_T)."""
+    """Sizes of the hidden layers of the classifier q(z|s_0,s_T)."""
     learning_rate: float = 1e-3
     """Learning rate of the classifier."""
     epochs: int = 10
@@ -63,6 +63,7 @@ class VICConfig:
     baseline_rate: float = 0.1
     """Update rate of the running mean b."""
     ppo: PPOConfig = PPOConfig(gamma=1.0, gae_lambda=0.98, bootstrap=False)
+    """Settings of PPO."""
 
 
 class VICState(NamedTuple):

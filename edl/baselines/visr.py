@@ -46,7 +46,7 @@ NUM_CANDIDATES = 2048
 
 @config
 class VISRConfig:
-    """d = 5 as in the paper."""
+    """Settings of VISR. The number of dimensions is the paper's."""
 
     num_skills: int = 10
     """Number of skills that are evaluated."""
@@ -57,7 +57,7 @@ class VISRConfig:
     around: float = 0.5
     """c, the distance of these policies from w."""
     hidden: tuple[int, ...] = (128, 128)
-    """Hidden layers of phi."""
+    """Sizes of the hidden layers of phi."""
     learning_rate: float = 1e-3
     """Learning rate of phi."""
     epochs: int = 1
@@ -73,6 +73,7 @@ class VISRConfig:
         tau=0.01,
         entropy_weight=0.1,
     )
+    """Settings of SAC."""
 
 
 def visr(env: Env, config: VISRConfig) -> Program[Any, SkillPolicy]:

@@ -52,7 +52,8 @@ def bench(
         try:
             contestants += map(warm_up, make())
         except Exception as error:  # e.g. a peer of another version: leave it out and note it
-            notes.append(f"left out: {type(error).__name__}: {str(error).splitlines()[0][:150]}")
+            message = str(error).partition("\n")[0][:150]
+            notes.append(f"left out: {type(error).__name__}: {message}")
         else:
             on_ready(f"ready: {contestants[-1].name}")
     rows = race(contestants, 3 if quick else 9)
@@ -84,7 +85,7 @@ def _makers(chosen: Sequence[str], quick: bool, notes: list[str]) -> list[Callab
         makers.append(lambda: list(ours.updates()))
     for name, make in peers.PEERS.items() if "peers" in chosen else ():
         if importlib.util.find_spec(MODULES[name.split()[0]]) is None:
-            notes.append(f"{name}: not installed. `pip install edl[bench]` brings it.")
+            notes.append(f"{name}: not installed. `pip install edl[bench]` installs it.")
             continue
         makers.append(lambda name=name, make=make: [_peer(name, make, iterations)])
     return makers

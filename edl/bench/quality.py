@@ -16,7 +16,7 @@ LIMIT = 3600
 
 
 class Quality(NamedTuple):
-    """One run: seconds until the report is written, seconds of compilation among them, and the goal_success reached."""
+    """One run: seconds until the process ends, how many of them went into compiling, and the goal_success."""
 
     env: str
     cache: str

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+import jax
+
 from edl.bench.timing import Contestant, Timed, clock
 from edl.runtime import devices, threefry
 
@@ -19,11 +21,12 @@ SEEDS = 10
 def makers(iterations: int, notes: list[str]) -> list[Callable[[], list[Contestant]]]:
     """Functions that create the contestants."""
     cores = devices.available_cores()
-    entries = [("ours", _ours, cores[:1]), ("ours", _ours, cores)]
+    counts = [cores[:1], cores] if len(cores) > 1 else [cores]
+    entries = [("ours", _ours, each) for each in counts]
     if importlib.util.find_spec("rejax") is None:
         notes.append("rejax, ten seeds: not installed. `pip install edl[bench]` installs it.")
     else:
-        entries += [("rejax", _rejax, cores[:1]), ("rejax", _rejax, cores)]
+        entries += [("rejax", _rejax, each) for each in counts]
     return [lambda entry=entry: [_contestant(*entry, iterations)] for entry in entries]
 
 
@@ -44,9 +47,10 @@ def _contestant(name: str, make: Callable[[int], tuple], cores: list[int], itera
 
 
 def _serve(pipe: Connection, make: Callable[[int], tuple[float, Callable]], cores: list[int], iterations: int) -> None:
-    """The life of a contestant's process: compile, then call the work whenever the parent asks."""
+    """The process of a contestant: compile, then do the work once per message of the parent."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores)
+    jax.config.update("jax_platforms", "cpu")  # cores are compared, also on a machine with a GPU
     devices.enable()
     threefry.enable()  # as the command line does
     amount, go = make(iterations)

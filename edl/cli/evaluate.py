@@ -10,6 +10,7 @@ from edl.cli.summary import print_summary
 from edl.runs import store
 from edl.runs.evaluation import Evaluation, evaluate_run, metrics_of
 from edl.runs.result import Run, load
+from edl.runs.session import env_steps_of, read_progress, seconds_of
 
 ABOUT = "Compute the metrics of a run again, and write metrics.json."
 
@@ -33,7 +34,9 @@ def main(words: list[str]) -> int:
 def load_and_evaluate(options: Options) -> tuple[Run, Evaluation]:
     """A run with its metrics computed again. Its environment steps and seconds are kept."""
     run = load(options.run, env=options.env)
-    before = run.metrics or {}
+    before, finished = run.metrics or {}, read_progress(store.open_run(options.run))
+    steps = {**env_steps_of(finished), **before.get("steps", {})}
+    seconds = {**seconds_of(finished), **before.get("seconds", {})}
     found = evaluate_run(run)
-    metrics = metrics_of(run, found, before.get("steps", {}), before.get("seconds", {}))
+    metrics = metrics_of(run, found, steps, seconds)
     return dataclasses.replace(run, metrics=store.plain(metrics)), found

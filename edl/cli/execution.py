@@ -56,7 +56,8 @@ def extend_run(words: list[str], stage: str, about: str, flags: Sequence[str], n
     def work(progress: Progress) -> Run:
         return runs.extend(source, stage, config, out=parsed.out, progress=progress)
 
-    return _with_progress(work, lambda: _after_interrupt(out, _command_after_stage(stage, out)))
+    again = shlex.join([stage, *words]) if rest and parsed.out is None else None
+    return _with_progress(work, lambda: _after_interrupt(out, _command_after_stage(stage, out, again)))
 
 
 def first_argument(words: list[str]) -> tuple[str | None, list[str]]:
@@ -91,14 +92,19 @@ def _after_interrupt(out: str | Path | None, command: str) -> str:
     if out is None or not (Path(out) / store.CONFIG).is_file():
         return "Nothing was written."
     env = store.open_run(out).read_json(store.CONFIG)["env"]
-    return f"Continue with: edl {command}{env_flag(env)}"
+    return f"Continue with: edl {command}{'' if '--env' in command else env_flag(env)}"
 
 
-def _command_after_stage(stage: str, out: str | Path) -> str:
-    """The command that continues after an interrupt in ``edl discover`` or ``edl learn``, or in their evaluation."""
+def _command_after_stage(stage: str, out: str | Path, again: str | None) -> str:
+    """The command that continues after an interrupt in ``edl discover`` or ``edl learn``, or in their evaluation.
+
+    ``again`` is the interrupted command if it has flags and works in the folder of the run: they may not be saved yet.
+    """
+    finished = (Path(out) / store.CONFIG).is_file() and stage in read_progress(store.open_run(out))
+    if again is not None and not finished:
+        return again
     if stage == "learn":
         return f"run --out {_quoted(out)} --resume"
-    finished = (Path(out) / store.CONFIG).is_file() and stage in read_progress(store.open_run(out))
     return f"{'figure' if finished else stage} {_quoted(out)}"
 
 

@@ -38,7 +38,7 @@ def print_summary(console: Console, run: Run) -> None:
     print_labelled(console, "shell", shell_line(run))
 
 
-def codebook_warnings(reports: Sequence[Mapping[str, float]]) -> list[str]:
+def codebook_warnings(reports: Sequence[Mapping[str, float | int]]) -> list[str]:
     """Sentences about codes without states and about goals that are not explored states, summed over seeds."""
     dead, off = (int(sum(report[name] for report in reports)) for name in ("dead_codes", "goals_off_support"))
     total = int(sum(report["codes_used"] + report["dead_codes"] for report in reports))

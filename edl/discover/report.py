@@ -28,7 +28,7 @@ PROBES = 1024
 """Maximum number of states at which the spacing is measured."""
 
 
-def skill_report(skills: SkillModel, samples: Float[Array | np.ndarray, "n s"]) -> dict[str, float]:
+def skill_report(skills: SkillModel, samples: Float[Array | np.ndarray, "n s"]) -> dict[str, float | int]:
     """How evenly the codes of one seed are used, and how far its decoded goals are from the explored states.
 
     ``goals_off_support`` counts the decoded goals, before snapping. ``goal_offset`` is the largest distance between a

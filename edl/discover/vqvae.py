@@ -47,7 +47,7 @@ DEAD = 0.02
 """A code is dead if its usage is below this fraction of 1/K."""
 CANDIDATES = 16
 """A dead code is moved to the sample with the largest error among this many random samples."""
-METRICS = ("loss", "codebook_error", "perplexity", "usage_min", "codes_used", "revived", "done")
+METRIC_NAMES = ("loss", "codebook_error", "perplexity", "usage_min", "codes_used", "revived", "done")
 
 
 @config
@@ -181,7 +181,7 @@ def init_state(key: Key, samples: Float[Array, "n s"], config: VQVAEConfig) -> V
         iteration=jnp.int32(0),
         best=jnp.float32(jnp.inf),
         stalled=jnp.int32(0),
-        metrics=dict.fromkeys(METRICS, jnp.float32(0.0)),
+        metrics=dict.fromkeys(METRIC_NAMES, jnp.float32(0.0)),
     )
 
 
@@ -292,4 +292,4 @@ def metrics_of(assigned: Assignment, *, revived: Int[Array, ""], done: Bool[Arra
         revived,
         done,
     )
-    return {name: jnp.float32(value) for name, value in zip(METRICS, values, strict=True)}
+    return {name: jnp.float32(value) for name, value in zip(METRIC_NAMES, values, strict=True)}

@@ -1,4 +1,4 @@
-"""The features of an env that offers a choice: which part of an observation the skills are about."""
+"""Selects the features of an env: the part of an observation that skills are about."""
 
 from collections.abc import Callable
 
@@ -42,8 +42,12 @@ def count_features(features: Features, size: int) -> int:
     except Exception as error:
         raise ConfigError(
             "features must be a function of one observation, written with jax.numpy "
-            f"(got {features!r}, which fails on {size} numbers: {type(error).__name__}: {error})."
+            f"(got {features!r}, which fails on {size} numbers: {type(error).__name__}: {error}). "
+            "For example: lambda observation: observation[:2]."
         ) from error
     if len(shape) != 1:
-        raise ConfigError(f"features must return a vector (got {features!r}, which returns an array of shape {shape}).")
+        raise ConfigError(
+            f"features must return a vector (got {features!r}, which returns an array of shape {shape}). "
+            "Flatten its result."
+        )
     return shape[0]

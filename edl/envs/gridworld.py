@@ -1,4 +1,4 @@
-"""Tiny envs with known solutions: for tests of learners, and for the paper's analysis of rewards on a gridworld."""
+"""Tiny envs with known solutions, for tests of learners. The paper analyses rewards on such a gridworld."""
 
 from typing import NamedTuple
 

@@ -166,7 +166,7 @@ def scan_while_any(
     shapes = jax.eval_shape(body, first, at(0))[1], jax.ShapeDtypeStruct((), bool)
     rows, real = jax.tree.map(lambda row: jnp.zeros((length, *row.shape), row.dtype), shapes)
     _, last, rows, real = jax.lax.while_loop(unfinished, advance, (jnp.int32(0), first, rows, real))
-    # The randomness of the last step is free: an episode that has used it has no rows after its end.
+    # The random inputs of the last step can be used again: an episode that has used them has no rows after its end.
     _, after = body(last, at(length - 1))
     return last, jax.vmap(lambda real, row: jax.tree.map(lambda x, y: jnp.where(real, x, y), row, after))(real, rows)
 

@@ -1,6 +1,6 @@
 """Envs by name. ``ENVS`` maps a name to a factory, and `register` adds one.
 
-    edl.envs.register("my_env", MyEnv)
+    edl.register_env("my_env", MyEnv)
 
 A factory is callable without arguments. If it has a parameter ``horizon``, ``--horizon`` sets it. The path of a maze
 text file is a name too. `edl.interop.env_names` adds Gymnasium ids, ``module:name`` and Python factories.
@@ -22,7 +22,7 @@ from edl.envs.maze import HORIZON, Maze, maze
 Factory = Callable[..., Any]
 """Makes an env: an `Env`, or an env of another library that `edl.interop` can adapt."""
 NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
-HINT = "The path of a maze text file, a Gymnasium id and module:name also work, and edl.envs.register adds a name."
+HINT = "The path of a maze text file, a Gymnasium id and module:name also work, and edl.register_env adds a name."
 
 
 class MazeFactory(NamedTuple):
@@ -52,10 +52,14 @@ def register(name: str, factory: Factory) -> None:
     """Add an env to ``ENVS``. Registering a name again replaces its factory, except for the built-in names."""
     check(
         NAME.fullmatch(name) is not None,
-        f"the name of an env must consist of letters, digits, '_' and '-' (got {name!r}).",
+        f"the name of an env must start with a letter or '_', followed by letters, digits, '_' and '-' (got {name!r}). "
+        "Choose another name.",
     )
     check(name not in BUILT_IN, f"env {name!r} is built in. Choose another name.")
-    check(callable(factory), f"the factory of env {name!r} must be callable (got a {type(factory).__name__}).")
+    check(
+        callable(factory),
+        f"the factory of env {name!r} must be callable (got a {type(factory).__name__}). Pass a class or a function.",
+    )
     ENVS[name] = factory
 
 
@@ -77,12 +81,12 @@ def layout_of(name_or_path: str | pathlib.Path) -> Layout:
     check_name(name, ENVS, "env", HINT)
     factory = ENVS[name]
     if not isinstance(factory, MazeFactory):
-        raise ConfigError(f"env {name!r} is not a maze and has no layout.")
+        raise ConfigError(f"env {name!r} is not a maze and has no layout. Use the name of a maze.")
     return factory.layout
 
 
 def is_path(name: str) -> bool:
-    """Whether a name that is not registered reads as the path of a maze file."""
+    """Whether a name that is not registered looks like the path of a maze file."""
     return any(sign in name for sign in "/\\.") or pathlib.Path(name).is_file()
 
 
@@ -95,7 +99,9 @@ def with_horizon(factory: Factory, horizon: int) -> Factory:
 def check_env(name: str, made: Any, horizon: int = 0) -> Env:
     """Check that a factory made an `Env` with the requested horizon."""
     if not isinstance(made, Env):
-        raise ConfigError(f"env {name!r} must be an edl.envs.Env (got a {type(made).__name__}).")
+        raise ConfigError(
+            f"env {name!r} must be an edl.envs.Env (got a {type(made).__name__}). Return one from the env's factory."
+        )
     if horizon not in (0, made.horizon):
         raise ConfigError(
             f"horizon must be {made.horizon} in env {name!r} (got {horizon}). "

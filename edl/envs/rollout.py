@@ -24,13 +24,18 @@ class Skill(NamedTuple):
     goal: Float[Array, " s"] = None  # type: ignore[assignment]  # only methods with goals read it
 
 
+def empty_skill() -> Skill:
+    """The skill of a policy without skills: its code has no dimensions."""
+    return Skill(code=jnp.zeros(0), index=jnp.int32(0))
+
+
 class Episode(NamedTuple):
     """One episode s_0, a_0, s_1, ..., s_T under one skill. A batch of episodes has a leading axis everywhere.
 
-    ``observations`` has one row more than the other arrays. Steps after a termination are computed but not ``valid``.
-    ``extras`` holds what the actor returns at each step (PPO: the log-probability of its action).
-    ``rival`` holds the last features of the sibling's episode (Sibling Rivalry).
-    ``states`` holds the env states s_1 .. s_T of an episode that began in a given state: others can begin in them.
+    ``observations`` and ``features`` have one row more than the other arrays. Steps after the end of an episode are
+    computed but not ``valid``. ``extras`` are what the actor returns besides its actions (PPO: the parameters of the
+    action distribution). ``rival`` are the last features of the sibling's episode (Sibling Rivalry). ``states`` are the
+    env states s_1 .. s_T, kept only if the episode began in a given state: other episodes can begin in them.
     """
 
     observations: Float[Array, "t1 o"]

@@ -61,7 +61,12 @@ class BinGrid(eqx.Module):
 
 def bins_of(layout: Layout) -> BinGrid:
     """The fine grid of a maze, for the coverage of explorers."""
-    return maze_grid(layout, 10 if len(layout.cells) >= LARGE_MAZE else 20)
+    return maze_grid(layout, bins_per_side(layout))
+
+
+def bins_per_side(layout: Layout) -> int:
+    """Number of bins along each side of a cell."""
+    return 10 if len(layout.cells) >= LARGE_MAZE else 20
 
 
 def cells_of(layout: Layout) -> BinGrid:

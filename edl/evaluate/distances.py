@@ -24,7 +24,7 @@ def goal_success(
 
 
 def best_skill_distance(distances: Float[np.ndarray, "k n m"]) -> float:
-    """mean_x min_z mean_i d(s_T^(z,i), x): the distance that the best skill for x, picked in hindsight, leaves."""
+    """mean_x min_z mean_i d(s_T^(z,i), x): the distance to x after the best skill for x, picked in hindsight."""
     return float(np.mean(np.min(np.mean(distances, axis=1), axis=0)))
 
 

@@ -6,10 +6,11 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
-from edl.envs.base import Box, Env
+from edl.envs.base import Box, Discrete, Env
 from edl.envs.rollout import Episode, Skill, rollout
+from edl.explore.random_walk import random_action
 from edl.types import Key
 
 NUM_ROLLOUTS = 20
@@ -27,18 +28,15 @@ class Policy(Protocol):
 class UniformPolicy(NamedTuple):
     """Uniform random actions that ignore the state and the skill: the random baseline."""
 
-    space: Box | Int[Array, ""]
+    space: Box | Discrete
 
     def act(self, key: Key, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Array:
         """Draw a ~ U(A)."""
-        if isinstance(self.space, Box):
-            return jax.random.uniform(key, self.space.low.shape, minval=self.space.low, maxval=self.space.high)
-        return jax.random.randint(key, (), 0, self.space)
+        return random_action(key, self.space)
 
 
 def uniform_policy(env: Env) -> UniformPolicy:
-    space = env.action_space
-    return UniformPolicy(space if isinstance(space, Box) else jnp.int32(space.n))
+    return UniformPolicy(env.action_space)
 
 
 def play_skills(
@@ -52,9 +50,9 @@ def play_skills(
     """Play ``num`` stochastic episodes of each skill; every array has the leading axes (k, num)."""
 
     def play(key: Key, skill: Skill) -> Episode:
-        return rollout(key, env, lambda key, observation, code: (policy.act(key, observation, code), nothing), skill)
+        return rollout(key, env, lambda key, observation, code: (policy.act(key, observation, code), no_extras), skill)
 
-    nothing = jnp.zeros(0)
+    no_extras = jnp.zeros(0)
     keys = jax.random.split(key, (len(codes), num))
     skills = Skill(codes, jnp.arange(len(codes), dtype=jnp.int32), goals)  # type: ignore[arg-type]
     return jax.vmap(jax.vmap(play, in_axes=(0, None)))(keys, skills)

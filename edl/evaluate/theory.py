@@ -46,7 +46,7 @@ def forward_landscape(visits: Float[np.ndarray, "k ..."], epsilon: float = 1e-30
 def state_distribution(
     policy: Float[np.ndarray, " a"], width: int, height: int, horizon: int
 ) -> Float[np.ndarray, "h w"]:
-    """The exact rho(s) of s_1 .. s_T for a policy with the same action probabilities in every tile of `gridworld`."""
+    """The exact rho(s) of s_1 .. s_T for a policy with the same action probabilities in every tile of a gridworld."""
     now = np.zeros((height, width))
     now[height // 2, width // 2] = 1.0
     visits = np.zeros_like(now)

@@ -8,9 +8,9 @@ Four quantities are compared with the same number of rollouts of uniform random 
 * *entropy*: how evenly they visit them;
 * *reach*: the distance from the best skill's end to a random point (`best_skill_distance`).
 
-Skills that cannot be told apart are no better than random, whatever they cover: one behaviour is not ten skills. Skills
-that can be told apart are better if they cover as much as random actions do, or if they end nearer to a random point:
-in a small open env, random actions visit everything but stay nowhere.
+Skills that cannot be distinguished are no better than random, no matter how much they cover. Skills that can be
+distinguished are better if they cover as much as random actions do, or if they end nearer to a random point: in a small
+open env, random actions visit everything but stay nowhere.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ VisitCounts = Int[np.ndarray, "k n c"]
 """Number of states of rollout n of skill k in cell c."""
 
 VERDICTS = (
-    "no better than random: the skills cannot be told apart by the states they visit",
+    "no better than random: the skills cannot be distinguished by the states they visit",
     "partly better than random: the skills differ, but they cover less than random actions and end no nearer to a "
     "random point",
     "better than random: the skills differ and cover at least as much as random actions",

@@ -1,4 +1,4 @@
-"""Exploration by bonus: PPO maximises a reward for novelty, and p(s) is all that it visits while it learns.
+"""Exploration by bonus: PPO maximises a reward for novelty, and p(s) is the states it visits while it learns.
 
 A bonus is an `Objective` without skills. `record_experience` adds a record of every episode to it, and
 `explore_with_bonus` turns it into an explorer. RND, particle entropy and MaxEnt differ only in their objective.
@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from edl.artifacts import Experience, States, empty_experience
 from edl.envs.base import Env
-from edl.envs.rollout import Episode, Skill
+from edl.envs.rollout import Episode, Skill, empty_skill
 from edl.explore.collect import draw_states, record
 from edl.objective import Objective
 from edl.program import Program
@@ -30,8 +30,8 @@ class RecordingState(NamedTuple):
 
 
 def no_skill(key: Key, learned: Any) -> Skill:
-    """The empty skill: an exploring policy has no skills to distinguish."""
-    return Skill(code=jnp.zeros(0), index=jnp.int32(0))
+    """p(z) of an exploring policy, which has no skills: always the empty skill."""
+    return empty_skill()
 
 
 def record_experience(env: Env, bonus: Objective, capacity: int) -> Objective:
@@ -86,8 +86,7 @@ def explore_with_bonus(env: Env, bonus: Objective, config: Any) -> Program[PPOSt
 
     def finish(state: PPOState) -> States:
         recorded: RecordingState = state.objective
-        weights = jnp.ones(recorded.experience.paths.shape[0] * recorded.experience.paths.shape[1])
-        return draw_states(recorded.key, recorded.experience, weights, config.num_samples, config.region)
+        return draw_states(recorded.key, recorded.experience, None, config.num_samples, config.region)
 
     return Program(program.init, program.step, finish, program.iterations, program.env_steps)
 

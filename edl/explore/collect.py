@@ -33,13 +33,16 @@ def visited_states(experience: Experience) -> tuple[Float[Array, "n s"], Float[A
 def draw_states(
     key: Key,
     experience: Experience,
-    weights: Float[Array, " n"],
+    weights: Float[Array, " n"] | None,
     num_samples: int,
     region: Predicate | None = None,
 ) -> States:
-    """Draw samples of p(s): visited states in the region, in proportion to ``weights`` (systematic resampling)."""
+    """Draw samples of p(s): visited states in the region, in proportion to ``weights`` (systematic resampling).
+
+    Without ``weights``, every visit has the same weight.
+    """
     states, real = visited_states(experience)
-    weights = weights * real
+    weights = real if weights is None else weights * real
     if region is not None:
         weights = weights * jax.vmap(region)(states)
     order_key, tick_key = jax.random.split(key)

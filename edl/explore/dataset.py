@@ -124,7 +124,8 @@ def _read_csv(path: Path) -> np.ndarray:
         for column, cell in enumerate(row, 1):
             if not _is_number(cell):
                 raise ConfigError(
-                    f"dataset {str(path)!r} must contain numbers (got {cell[:40]!r} in line {line}, column {column})."
+                    f"dataset {str(path)!r} must contain numbers (got {cell[:40]!r} in line {line}, column {column}). "
+                    "Replace that cell by a number, or remove the line."
                 )
     return np.array([[float(cell) for cell in row] for _, row in rows])
 

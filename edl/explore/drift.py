@@ -14,8 +14,8 @@ from edl.artifacts import States, empty_experience
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode
+from edl.explore.cells import TABLE_SIZE, cell_of
 from edl.explore.collect import draw_states, record, visited_states
-from edl.explore.frontier import TABLE_SIZE, cell_of
 from edl.explore.random_walk import RandomWalkState, random_episode
 from edl.explore.region import Predicate
 from edl.program import Program

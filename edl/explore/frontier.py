@@ -26,7 +26,8 @@ from jaxtyping import Array, Bool, Float, Int
 from edl.artifacts import Experience, States, empty_experience
 from edl.config import config
 from edl.envs.base import Box, Env
-from edl.envs.rollout import Episode, Skill, rollout_with_memory
+from edl.envs.rollout import Episode, empty_skill, rollout_with_memory
+from edl.explore.cells import TABLE_SIZE, cell_of, hash_row
 from edl.explore.collect import draw_states, record, visited_states
 from edl.explore.linear_model import LinearModel, as_vector, fit_linear_model
 from edl.explore.random_walk import random_action, random_episode
@@ -50,10 +51,6 @@ BLOCK_SIDE = 0.5
 """Side of the blocks between which misses are counted."""
 PROBES = 32
 """Cells sampled around a landmark to estimate its novelty."""
-TABLE_SIZE = 2**18
-"""Rows of the hash table of counts."""
-PRIMES = (73856093, 19349663, 83492791, 49979687, 86028121, 67867967, 15485863, 32452843)
-MIXER = 739982445
 
 
 @config
@@ -71,13 +68,13 @@ class FrontierConfig:
     cell: float = 0.1
     """Side of the cells in which visits are counted, in typical moves."""
     candidates: int = 64
-    """Actions compared at each step of the explore phase."""
+    """Number of random actions compared at each step of the explore phase."""
     sources: int = 4
-    """Start regions from which shortest paths are computed."""
+    """Number of start regions from which shortest paths are computed."""
     patience: int = 3
     """Maximum number of steps per edge. After that, the agent gives up and explores where it is."""
     greed: float = 1.0
-    """Goal landmarks are chosen with probability ~ novelty^greed."""
+    """Exponent of novelty: goal landmarks are chosen with probability ~ novelty^greed."""
     num_samples: int = 8192
     """Number of samples of p(s)."""
     region: Predicate | None = None
@@ -249,8 +246,7 @@ def go_and_explore(
         attempt = Attempt(cell, blocks, edge_source, edge_target, gave_up)
         return action, attempt, trip._replace(targets=trip.targets.at[trip.time].set(cell), time=trip.time + 1)
 
-    skill = Skill(code=jnp.zeros(0), index=jnp.int32(0))
-    return rollout_with_memory(play_key, env, act, skill, start_trip)
+    return rollout_with_memory(play_key, env, act, empty_skill(), start_trip)
 
 
 def follow_path(trip: Trip, here: Float[Array, " s"], graph: LandmarkGraph, config: FrontierConfig) -> Trip:
@@ -293,21 +289,6 @@ def action_towards(env: Env, model: LinearModel, here: Float[Array, " s"], targe
     return jnp.argmin(jnp.sum((ahead - target) ** 2, axis=1)).astype(jnp.int32)
 
 
-def cell_of(state: Float[Array, " s"], side: float | Scalar) -> Int[Array, ""]:
-    """The row of a state's grid cell in a hash table, which works in any number of dimensions."""
-    return hash_row(jnp.floor(state / side).astype(jnp.int32))
-
-
 def block_pair(origin: Float[Array, " s"], target: Float[Array, " s"]) -> Int[Array, ""]:
     """The row of the pair (block of ``target``, block of ``origin``). Blocks are coarse: there are many pairs."""
     return hash_row(jnp.floor(jnp.concatenate([target, origin]) / BLOCK_SIDE).astype(jnp.int32))
-
-
-def hash_row(corner: Int[Array, " d"]) -> Int[Array, ""]:
-    """The row of a vector of integers in the hash table."""
-    primes = jnp.asarray(PRIMES, jnp.int32)[jnp.arange(corner.shape[0]) % len(PRIMES)]
-    mixed = (corner + jnp.arange(corner.shape[0])) * primes
-    # Without the shift, -x is nearly the complement of x, so that (-x, -y) and (x, y) collide.
-    mixed = (mixed ^ jax.lax.shift_right_logical(mixed, 15)) * MIXER
-    mixed = mixed ^ jax.lax.shift_right_logical(mixed, 12)
-    return jnp.bitwise_xor.reduce(mixed) & (TABLE_SIZE - 1)

@@ -23,8 +23,8 @@ from edl.artifacts import Experience, States, empty_experience
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode
+from edl.explore.cells import TABLE_SIZE, cell_of
 from edl.explore.collect import draw_states, record, visited_states
-from edl.explore.frontier import TABLE_SIZE, cell_of
 from edl.explore.random_walk import random_episode
 from edl.explore.region import Predicate
 from edl.graph.landmarks import typical_move
@@ -43,7 +43,7 @@ class GoExploreConfig:
     cell: float = 0.5
     """Side of a cell, in typical moves of the first iteration."""
     cells: int = 16384
-    """Capacity of the archive."""
+    """Maximum number of cells in the archive."""
     persistence: float = 0.5
     """Probability that an action is repeated."""
     num_samples: int = 8192
@@ -99,7 +99,7 @@ def go_explore(env: Env, config: GoExploreConfig) -> Program[GoExploreState, Sta
             return random_episode(play_key, env, config.persistence, start_state=start)
 
         episodes = jax.vmap(play)(jax.random.split(key, config.rollouts), reset)
-        state = add_episodes(state, episodes, config)
+        state = learn_from(state, episodes, config)
         return state, {"cells": state.archive.count.astype(jnp.float32)}
 
     def finish(state: GoExploreState) -> States:
@@ -119,7 +119,7 @@ def choose_start(key: Key, env: Env, state: GoExploreState, reset: Bool[Array, "
     return jax.tree.map(lambda new, old: jnp.where(reset, new, old[row]), env.reset(reset_key), archive.states)
 
 
-def add_episodes(state: GoExploreState, episodes: Episode, config: GoExploreConfig) -> GoExploreState:
+def learn_from(state: GoExploreState, episodes: Episode, config: GoExploreConfig) -> GoExploreState:
     """Record a batch of episodes, count its visits, and archive the new cells."""
     unit = jnp.where(state.episodes == 0, typical_move(episodes.features), state.unit)
     reached = episodes.features[:, 1:].reshape(-1, unit.shape[0])

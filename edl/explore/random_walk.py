@@ -1,4 +1,4 @@
-"""Random actions that persist: the baseline for every explorer. Many published explorers do not beat it.
+"""Random actions that persist: the baseline for every explorer.
 
 With probability ``persistence`` the last action is repeated; otherwise a new one is drawn uniformly. Persistence 0 is
 the usual random policy.
@@ -13,7 +13,7 @@ from jaxtyping import Array, Int, PyTree
 from edl.artifacts import Experience, States, empty_experience
 from edl.config import config
 from edl.envs.base import Box, Discrete, Env
-from edl.envs.rollout import Episode, Skill, rollout_with_memory
+from edl.envs.rollout import Episode, empty_skill, rollout_with_memory
 from edl.explore.collect import draw_states, record
 from edl.explore.region import Predicate
 from edl.program import Program
@@ -57,8 +57,7 @@ def random_walk(env: Env, config: RandomWalkConfig) -> Program[RandomWalkState, 
         return RandomWalkState(state.key, experience, state.episodes + config.rollouts), {}
 
     def finish(state: RandomWalkState) -> States:
-        weights = jnp.ones(state.experience.paths.shape[0] * state.experience.paths.shape[1])
-        return draw_states(state.key, state.experience, weights, config.num_samples, config.region)
+        return draw_states(state.key, state.experience, None, config.num_samples, config.region)
 
     return Program(init, step, finish, config.iterations, config.rollouts * env.horizon)
 
@@ -73,12 +72,10 @@ def random_episode(key: Key, env: Env, persistence: float | Array, *, start_stat
         action = jnp.where(jax.random.uniform(repeat_key) < persistence, last, fresh)
         return action, jnp.zeros(0), action
 
-    skill = Skill(code=jnp.zeros(0), index=jnp.int32(0))
-
     def first_action(observation: Array) -> Array:
         return random_action(first_key, env.action_space)
 
-    return rollout_with_memory(play_key, env, act, skill, first_action, start_state=start_state)
+    return rollout_with_memory(play_key, env, act, empty_skill(), first_action, start_state=start_state)
 
 
 def random_action(key: Key, space: Box | Discrete) -> Array:

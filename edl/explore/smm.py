@@ -129,9 +129,7 @@ def smm(env: Env, config: SMMConfig) -> Program[SACState, States]:
 
     def finish(state: SACState) -> States:
         smm_state: SMMState = state.objective
-        experience = smm_state.experience
-        weights = jnp.ones(experience.paths.shape[0] * experience.paths.shape[1])
-        return draw_states(smm_state.key, experience, weights, config.num_samples, config.region)
+        return draw_states(smm_state.key, smm_state.experience, None, config.num_samples, config.region)
 
     return Program(program.init, program.step, finish, program.iterations, program.env_steps)
 

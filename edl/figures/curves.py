@@ -24,7 +24,7 @@ def curves_figure(
     """One panel for each of ``keys`` in the log of ``stage``; None if it has none. Dashed lines are random actions.
 
     A row is a flat dict with ``env_steps`` and optionally ``stage``. A value is a list with one number per seed, or a
-    number; then several seeds are told apart by ``seed`` in the row.
+    number; then ``seed`` in the row distinguishes several seeds.
     """
     rows = [row for row in rows if row.get("stage", stage) == stage]
     found = {key: series for key in keys if (series := curve(rows, key)) is not None}
@@ -32,7 +32,7 @@ def curves_figure(
         return None
     figure, panels = plot_figure(3.3 if len(found) > 1 else SIDE, 2.8, columns=len(found))
     for axes, (key, (steps, values)) in zip(panels, found.items(), strict=True):
-        draw_panel(axes, key, steps, values)
+        draw_metric(axes, key, steps, values)
         level = (random or {}).get(key)
         if level is not None and np.isfinite(level):
             axes.axhline(level, color=MUTED, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
@@ -69,13 +69,13 @@ def curve(
 def thin_curve(
     steps: Float[np.ndarray, " t"], values: Float[np.ndarray, "n t"]
 ) -> tuple[Float[np.ndarray, " u"], Float[np.ndarray, "n u"]]:
-    """Averages over at most 200 groups of neighbouring points: more points would only show noise."""
+    """Averages over at most `MAX_POINTS` groups of neighbouring points: more points would only show noise."""
     groups = np.array_split(np.arange(len(steps)), min(MAX_POINTS, len(steps)))
     means = np.stack([values[:, group].mean(axis=1) for group in groups], axis=1)
     return np.array([steps[group].mean() for group in groups]), means
 
 
-def draw_panel(axes: Axes, key: str, steps: Float[np.ndarray, " t"], values: Float[np.ndarray, "n t"]) -> None:
+def draw_metric(axes: Axes, key: str, steps: Float[np.ndarray, " t"], values: Float[np.ndarray, "n t"]) -> None:
     """Draw one metric over environment steps."""
     draw_band(axes, steps, values)
     metric = METRICS.get(key)

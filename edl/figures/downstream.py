@@ -15,7 +15,7 @@ LEGEND = 1.9
 
 
 def downstream_figure(results: Mapping[str, Mapping[str, Any]], title: str = "Sparse goals") -> Figure:
-    """One curve for each result's controller and one for the flat learner, with the range over seeds."""
+    """One curve per controller and one for PPO without skills. Bands: 5th to 95th percentile over seeds."""
     figure, (axes,) = plot_figure(1.4 * SIDE, 3.4, right=LEGEND)
     first = next(iter(results.values()))
     curves = {name: result["controller"]["curve"] for name, result in results.items()}

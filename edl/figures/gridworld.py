@@ -10,6 +10,7 @@ from matplotlib.patches import Rectangle
 from edl.figures.style import ALARM, INK, MUTED, new_figure
 
 SIDE, EDGE, HEAD, LEFT, BAR = 3.1, 0.15, 0.4, 0.15, 0.75
+"""Inches: side of a panel, gap, title above a panel, left margin, and room for the colour bar."""
 DENSITY = LinearSegmentedColormap.from_list("density", ["#ffffff", "#b9d8ea", "#4c9bc6", "#14517f"])
 REWARD = LinearSegmentedColormap.from_list("reward", ["#e3935a", "#ffffff", "#2e8b57"])
 

@@ -15,6 +15,7 @@ from edl.figures.style import ALARM, INK, MUTED, new_figure
 CELL = (0.78, 0.42)
 """Width and height of a cell in inches."""
 MARGIN = (0.95, 0.75)
+"""Width and height of the labels around a panel in inches."""
 ACROSS = 4
 """Maximum number of panels per row."""
 

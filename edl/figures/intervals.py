@@ -13,6 +13,7 @@ from edl.figures.palette import palette
 from edl.figures.style import INK, MUTED, new_figure, style_axes
 
 ROW, PANEL, TOP, LOW, RIGHT = 0.34, 2.5, 0.5, 0.48, 0.35
+"""Inches: height of a row, width of a panel, margins above and below, and right of each panel."""
 LETTER = 0.082
 """Width of a letter of the row names in inches."""
 

@@ -23,7 +23,10 @@ def env_figure(layout: Layout | None, title: str, note: str, footer: float = 0.0
     indent = np.array([0.0, 0.0] if layout is not None else [0.62, 0.42])
     corner = np.array([(whole[0] - width) / 2, MARGIN + footer]) + indent
     axes = figure.add_axes((*(corner / whole), *((np.array([width, height]) - indent) / whole)))
-    draw_plane(axes) if layout is None else draw_maze(axes, layout)
+    if layout is None:
+        draw_plane(axes)
+    else:
+        draw_maze(axes, layout)
     left = (MARGIN + indent[0]) / whole[0]
     write_title(axes, title, note, left=left, right=1 - MARGIN / whole[0])
     return figure, axes

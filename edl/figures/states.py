@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from edl.envs.layouts import Layout
+from edl.evaluate.coverage import bins_per_side
 from edl.figures.curves import draw_band, percent_axis, steps_axis
 from edl.figures.maze import MARGIN, dot_area, env_figure, plane
 from edl.figures.style import ACCENT, INK, MUTED, SIDE, evenly_spaced, plot_figure, write_title
@@ -38,7 +39,7 @@ def visits_figure(
     points = plane(paths[real])
     points = points[np.isfinite(points).all(axis=-1)]
     figure, axes = env_figure(layout, title, f"{len(points):,} states", footer=FOOTER)
-    across, up = bin_edges(layout, points, 10 if layout is None or len(layout.cells) >= 64 else 20)
+    across, up = bin_edges(layout, points, 10 if layout is None else bins_per_side(layout))
     counts = np.histogram2d(*points.T, bins=(across, up))[0]
     scale = LogNorm(1, max(2.0, counts.max()))
     mesh = axes.pcolormesh(across, up, np.where(counts > 0, counts, np.nan).T, cmap=VISITS, norm=scale, zorder=2)

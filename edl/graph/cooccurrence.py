@@ -1,4 +1,4 @@
-"""The number of rows in which two columns are both 1, where most columns may be empty."""
+"""Counts the rows in which two columns are both 1. Most columns may be empty."""
 
 import jax
 import jax.numpy as jnp

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int
 from edl.artifacts import SkillPolicy
 from edl.config import config
 from edl.envs.base import Env
-from edl.envs.rollout import Episode, Skill, rollout
+from edl.envs.rollout import Episode, Skill, empty_skill, rollout
 from edl.hierarchy.envs import goal_env, skill_action_env
 from edl.nets.normalise import Normaliser
 from edl.objective import Objective
@@ -42,7 +42,7 @@ class ControlConfig:
     minibatches: int = 4
     """Minibatches per epoch."""
     hidden: tuple[int, ...] = (64, 64)
-    """Hidden layers of the policy and the critic."""
+    """Sizes of the hidden layers of the policy and of the critic."""
     learning_rate: float = 2e-3
     """Initial learning rate. It decreases linearly to a tenth."""
     gamma: float = 0.99
@@ -55,7 +55,7 @@ def sparse_goal_objective() -> Objective:
     """r_t = 1 at the step that terminates the episode. The envs of these tasks terminate only at the goal."""
 
     def sample(key: Key, state: None) -> Skill:
-        return Skill(code=jnp.zeros(0), index=jnp.int32(0))
+        return empty_skill()
 
     def reward(state: None, episode: Episode) -> Float[Array, " t"]:
         return (episode.terminated & episode.valid).astype(jnp.float32)
@@ -149,8 +149,9 @@ def play_tasks(
     """``num`` episodes of each goal's controller, in the env ``make_task(goal)``."""
 
     def play(key: Key, goal: Float[Array, " s"], each: SkillPolicy) -> Episode:
-        task, skill = make_task(goal), Skill(code=jnp.zeros(0), index=jnp.int32(0))
-        return rollout(key, task, lambda key, seen, code: (each.act(key, seen, code), jnp.zeros(0)), skill)
+        return rollout(
+            key, make_task(goal), lambda key, seen, code: (each.act(key, seen, code), jnp.zeros(0)), empty_skill()
+        )
 
     keys: Keys = jax.random.split(key, (goals.shape[0], num))
     return jax.vmap(jax.vmap(play, in_axes=(0, None, None)))(keys, goals, controllers)

@@ -67,7 +67,7 @@ def layout_for(name: str, maze: str | None = None) -> Layout | None:
 def is_maze(name: str) -> bool:
     """Whether a name means a maze: a registered one, or a maze file.
 
-    The file need not exist, because a run keeps its text. So every name of no other kind counts as a maze file.
+    The file need not exist, because a run keeps its text. So a name that is of no other kind counts as a maze file.
     """
     if name in FACTORIES or name.startswith(LOCAL):
         return False
@@ -154,7 +154,9 @@ def _import_factory(name: str) -> Factory:
             "Check the name, or run in the folder of the module."
         ) from error
     if not callable(factory):
-        raise ConfigError(f"env {name!r} must be a class or function (got a {type(factory).__name__}).")
+        raise ConfigError(
+            f"env {name!r} must be a class or function (got a {type(factory).__name__}). Check the name after ':'."
+        )
     return factory
 
 
@@ -164,7 +166,10 @@ def _parse_arguments(name: str, text: str) -> dict[str, Any]:
     for part in filter(None, text.split("&")):
         key, equals, value = part.partition("=")
         if not equals or not key.isidentifier():
-            raise ConfigError(f"the arguments of env {name!r} must be key=value, joined by '&' (got {part!r}).")
+            raise ConfigError(
+                f"the arguments of env {name!r} must be key=value, joined by '&' (got {part!r}). "
+                "For example: Ant-v5?frame_skip=2."
+            )
         try:
             values[key] = ast.literal_eval({"true": "True", "false": "False", "none": "None"}.get(value.lower(), value))
         except (ValueError, SyntaxError):

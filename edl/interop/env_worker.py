@@ -66,8 +66,8 @@ class EnvSlots:
 
     def _env(self, slot: int) -> gymnasium.Env:
         if slot not in self.envs:
-            made, self.spare = (self.spare, None) if self.spare is not None else (self.factory(), None)
-            self.envs[slot] = made
+            self.envs[slot] = self.factory() if self.spare is None else self.spare
+            self.spare = None
         return self.envs[slot]
 
     def _check(self, slots: Sequence[int], observations: list) -> np.ndarray:

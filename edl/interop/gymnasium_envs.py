@@ -28,7 +28,7 @@ SLOW_STEP = 5e-5
 """Seconds per step above which worker processes are faster than this process."""
 MAX_WORKERS = 8
 TRIAL_STEPS = 100
-"""Steps that measure the cost of one."""
+"""Number of steps over which the time per step is measured."""
 
 
 def make(env_id: str, **arguments: Any) -> gymnasium.Env:
@@ -50,7 +50,8 @@ def host_env(
     """
     if not isinstance(first, gymnasium.Env):
         raise ConfigError(
-            f"env {name!r} must be an edl.envs.Env, a Brax-style env or a gymnasium.Env (got a {type(first).__name__})."
+            f"env {name!r} must be an edl.envs.Env, a Brax-style env or a gymnasium.Env "
+            f"(got a {type(first).__name__}). Return one of these from its factory."
         )
     size, low, high, num_actions = _sizes(name, first)
     limit = 0 if first.spec is None else first.spec.max_episode_steps or 0

@@ -27,7 +27,7 @@ from edl.envs.host import FINISHED_EPISODE
 from edl.interop.env_worker import EnvSlots, Factory, StepFailure
 
 MAX_SLOTS = 8192
-"""Maximum number of envs. Beyond it, the oldest slot in use is taken: its program has abandoned that episode."""
+"""Maximum number of envs. Beyond it, the oldest slot in use is reused: its program has abandoned that episode."""
 
 
 class GymnasiumHost:

@@ -22,7 +22,11 @@ def to_numpy(policy: SkillPolicy) -> NumpySkills:
         )
     kind = KINDS.get(type(policy.distribution))
     if kind is None or policy.integrate is not concatenate or policy.actor.activation is not jax.nn.relu:
-        raise ConfigError("this policy is not a plain network of (s, z) and runs in JAX only.")
+        raise ConfigError(
+            "a policy must be a ReLU network of the concatenated (s, z) to run without JAX (got a policy with "
+            f"{type(policy.distribution).__name__} actions and inputs {getattr(policy.integrate, '__name__', '?')!r}). "
+            "Use run.policy in JAX."
+        )
     actor, distribution = policy.actor, policy.distribution
     arrays = {"codes": policy.codes, "mean": policy.normaliser.mean, "scale": policy.normaliser.scale}
     arrays |= {f"weight{i}": weight for i, weight in enumerate(actor.weights)}

@@ -1,4 +1,4 @@
-"""The distances that q(s|z) can be a Gaussian of: straight through walls (the paper's), or `WalkingDistance` (ours)."""
+"""Distances for the Gaussian q(s|z): straight through walls (the paper's), or `WalkingDistance` (ours)."""
 
 import abc
 

@@ -6,8 +6,6 @@ the difference between EDL and every method in `edl.baselines`.
 
 from typing import Any, Literal
 
-import jax.numpy as jnp
-
 from edl.artifacts import Experience, SkillModel, SkillPolicy
 from edl.config import ConfigError, config
 from edl.envs.base import Env
@@ -16,7 +14,7 @@ from edl.learn.distance import Distance, EuclideanDistance, NormalisedDistance
 from edl.learn.reward import posterior_reward, reward
 from edl.learn.rivalry import rival_reward, rival_weight
 from edl.learn.walking import WalkingConfig, WalkingDistance, walking_distance
-from edl.nets.normalise import Normaliser
+from edl.nets.normalise import Normaliser, identity_normaliser
 from edl.objective import Objective, goal_metrics
 from edl.program import Program, stop_at_target
 from edl.rl.ppo import PPOConfig, paper_ppo, ppo
@@ -33,8 +31,8 @@ class LearnConfig:
     a goal. ``posterior``: the reverse form that the paper's appendix argues against; it uses no distance and no
     siblings."""
     distance: Literal["euclidean", "walking", "normalised"] = "walking"
-    """``euclidean``: the paper's. ``walking``: ours, estimated from experience. ``normalised``: in standard deviations
-    of p(s), for envs whose dimensions have no common unit."""
+    """``euclidean``: the paper's distance. ``walking``: ours, estimated from experience. ``normalised``: in standard
+    deviations of p(s), for envs whose dimensions have no common unit."""
     place_goals: bool = True
     """Move a goal if that shortens the walks from p(s) to the nearest goal, e.g. to the other side of a wall. Only with
     walking distance."""
@@ -43,7 +41,7 @@ class LearnConfig:
     epsilon: float = 5.0
     """Sibling Rivalry: both siblings train the policy if they end within this distance of each other."""
     radius: float = 0.15
-    """delta: within this distance the reward counts the goal as reached."""
+    """delta, the distance from the goal within which the reward counts it as reached."""
     stop_at: float = 0.99
     """Stop early when the running mean of goal_success reaches this value. A value above 1 never stops early."""
     ppo: PPOConfig = PPOConfig(iterations=800)
@@ -53,7 +51,7 @@ class LearnConfig:
 
 
 def paper(**changes: Any) -> LearnConfig:
-    """The paper's: Euclidean distance, Sibling Rivalry, 2 x 50 episodes per iteration, 12.5M steps, no discount."""
+    """The paper's settings: Euclidean distance, Sibling Rivalry, 2 x 50 episodes per iteration, 12.5M steps."""
     recipe: dict[str, Any] = {
         "reward": "shipped",
         "distance": "euclidean",
@@ -124,4 +122,4 @@ def policy_normaliser(normaliser: Normaliser, observation_size: int) -> Normalis
     """The normaliser of the states if the policy observes exactly these; otherwise none (use ``ppo.normalise``)."""
     if normaliser.mean.shape[-1] == observation_size:
         return normaliser
-    return Normaliser(jnp.zeros(observation_size), jnp.ones(observation_size))
+    return identity_normaliser(observation_size)

@@ -122,7 +122,7 @@ class WalkingDistance(Distance):
     def nearby_landmarks(
         self, state: Float[Array, " s"], landmark: Int[Array, ""]
     ) -> tuple[Float[Array, " k"], Int[Array, " k"]]:
-        """The landmarks visible from a state's landmark, after the state's distances to them (infinite if not near)."""
+        """Distances from a state to the landmarks visible from its own (infinite if not near), and those landmarks."""
         visible = self.visible[landmark]
         gaps = jnp.sqrt(squared_distances_to_rows(state, self.landmarks, visible))
         return jnp.where(gaps <= jnp.maximum(NEARBY_RADIUS, jnp.min(gaps)), gaps, jnp.inf), visible
@@ -159,7 +159,7 @@ class WalkingDistance(Distance):
         return last_crossing(jnp.where(self.connected, fractions, -1.0))
 
     def first_landmark(self, state: Float[Array, " s"]) -> Int[Array, ""]:
-        """The landmark at which an episode starts: one where explored episodes started, if there is one close."""
+        """The landmark at which an episode starts: one where explored episodes started, if one is close."""
         gaps = squared_distances(state, self.landmarks)
         start = jnp.argmin(jnp.where(self.starts, gaps, jnp.inf))
         nearest = jnp.argmin(jnp.where(self.connected, gaps, jnp.inf))

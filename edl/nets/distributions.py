@@ -16,7 +16,7 @@ from edl.nets.gamma_functions import betaln, digamma
 from edl.types import Key, Scalar
 
 PROPOSALS = 10
-"""Proposals of the Beta sampler. Each is accepted with probability > 0.68, so all are rejected with one < 1.2e-5."""
+"""Proposals of the Beta sampler. Each is rejected with probability < 0.32, and all of them with < 1.2e-5."""
 EDGE = 1e-6
 """Minimum distance of an action from the ends of the unit range, where log-densities are infinite."""
 

@@ -87,10 +87,7 @@ def publish(
     began = time.perf_counter()
     result = FIGURES[name].build({label: runs.get(recipe) for label, recipe in recipes.items()})
     for part, (figure, _) in result.pictures.items():
-        from edl.figures import (  # matplotlib takes half a second, which an unknown name need not wait for
-            to_png,
-            to_svg,
-        )
+        from edl.figures import to_png, to_svg  # importing matplotlib takes half a second
 
         folder.write(f"{file_name(name, part)}.png", to_png(figure, dpi=DPI))
         figure.set_dpi(DPI)  # for the rasterised parts of the SVG

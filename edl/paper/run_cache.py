@@ -93,7 +93,7 @@ def import_skills(source: Run, recipe: Recipe, folder: store.Folder) -> None:
     """
     if folder.has(store.PROGRESS):  # `import_stages` writes it last
         return
-    shutil.rmtree(folder.path, ignore_errors=True)  # of an import that was interrupted
+    shutil.rmtree(folder.path, ignore_errors=True)  # left by an import that was interrupted
     layout = make_context(recipe.config).layout
     assert layout is not None  # every env of the paper is a maze
     assert source.layout is not None

@@ -34,7 +34,7 @@ SUPPORTED = ("siblings", "privileged", "weight", "before_rewards")
 
 @config
 class PPOConfig:
-    """Defaults are ours, tuned for wall-clock time to quality; `paper_ppo` has the paper's."""
+    """The defaults are ours, tuned to reach good skills quickly; `paper_ppo` returns the paper's settings."""
 
     iterations: int = 400
     """Iterations. Each plays episodes and takes gradient steps on them."""
@@ -123,7 +123,7 @@ def ppo(
     normaliser: Normaliser | None = None,
     integrate: Integration = concatenate,
 ) -> Program[PPOState, SkillPolicy]:
-    """Train pi(a|s,z) to maximise the objective's reward; ``integrate`` combines s and z to the networks' input."""
+    """Train pi(a|s,z) to maximise the objective's reward; ``integrate`` combines s and z into the networks' input."""
     check_supported(objective, "ppo()", SUPPORTED)
     distribution = action_distribution(env.action_space, config.distribution)
     fixed = identity_normaliser(env.observation_size) if normaliser is None else normaliser

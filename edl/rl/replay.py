@@ -32,7 +32,7 @@ class Transition(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """The last ``capacity`` rows: the first ``size`` rows are real, and row ``cursor`` is written next.
+    """A ring of ``capacity`` rows: the first ``size`` rows are real, and row ``cursor`` is written next.
 
     The learner stores transitions; an objective may use a ring for other rows.
     """

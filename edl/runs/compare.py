@@ -63,14 +63,14 @@ def to_csv(entries: Sequence[Entry]) -> str:
 def to_markdown(entries: Sequence[Entry]) -> str:
     """A row per run, a column per metric: mean and 95 % interval."""
     metrics, runs = _unique(entries, "metric"), _unique(entries, "run")
-    cells = {(e.run, e.metric): write(e) for e in entries}
+    cells = {(e.run, e.metric): mean_and_interval(e) for e in entries}
     lines = [f"| run | {' | '.join(metrics)} |", "|---" * (len(metrics) + 1) + "|"]
     lines += ["| " + " | ".join([run, *(cells.get((run, m), "-") for m in metrics)]) + " |" for run in runs]
     return "\n".join(lines) + "\n"
 
 
-def write(entry: Entry) -> str:
-    """Mean and interval, or the mean alone of a single seed."""
+def mean_and_interval(entry: Entry) -> str:
+    """The mean and its interval; only the mean for a single seed."""
     if len(entry.values) == 1:
         return f"{entry.mean:.3f}"
     return f"{entry.mean:.3f} [{entry.ci95[0]:.3f}, {entry.ci95[1]:.3f}]"

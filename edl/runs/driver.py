@@ -101,9 +101,9 @@ def call(function: Callable[[], Any]) -> Any:
 
 
 def lane_mesh(lanes: int, inputs: PyTree = (), devices: list[Any] | None = None) -> Mesh | None:
-    """The devices that so many lanes use; None for one device.
+    """The mesh of devices for this number of lanes; None for one device.
 
-    An env outside of JAX is stepped by one host process, which more devices would only queue for.
+    An env outside of JAX is stepped by one host process, for which more devices would have to wait.
     """
     devices = jax.devices() if devices is None else devices
     count = 1 if hosts_of(inputs) else min(len(devices), lanes)
@@ -183,14 +183,10 @@ def _keys_of_programs(keys: Keys, iterations: int) -> tuple[Keys, Keys]:
     return jax.vmap(lambda key: program_keys(key, iterations))(keys)
 
 
-def finish(
-    work: Work, position: Position, lanes: int, *, mesh: Mesh | None = None, run_interruptible: RunInterruptible = call
-) -> PyTree:
-    """The artifact of a program that has run to its end."""
+def finish(work: Work, position: Position, lanes: int, *, mesh: Mesh | None = None) -> PyTree:
+    """The artifact of a program that has run to its end. `advance` has compiled it, so Ctrl-C cannot lose the state."""
     facts, static, work = prepare(work, lanes, mesh)
-    compiled = run_interruptible(
-        lambda: executable(_finish, static, work.inputs, position.state, effort=facts.effort_around)
-    )
+    compiled = executable(_finish, static, work.inputs, position.state, effort=facts.effort_around)
     artifact = jax.block_until_ready(compiled(work.inputs, position.state))
     if mesh is None:
         return artifact
@@ -219,7 +215,7 @@ def compile_programs(work: Work, lanes: int, mesh: Mesh | None) -> None:
 def _chunks(
     run_chunk: Callable, inputs: tuple, keys: Keys, position: Position, lanes: int, compile_seconds: float
 ) -> Iterator[Tick]:
-    """Split the iterations into chunks of about `CHUNK_SECONDS`, none of which crosses the end of a row."""
+    """Split the iterations into chunks of about `CHUNK_SECONDS`. A chunk never crosses the end of a row."""
     iterations, size = keys.shape[1], 1
     length = row_length(iterations)
     while position.iteration < iterations:

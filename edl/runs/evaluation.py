@@ -186,7 +186,7 @@ def metrics_of(
     }
 
 
-def codebook_reports(run: Run) -> list[dict[str, float]] | None:
+def codebook_reports(run: Run) -> list[dict[str, float | int]] | None:
     """Per seed: whether all codes are used, and whether the decoded goals are explored states."""
     if run.skills is None or run.states is None:
         return None

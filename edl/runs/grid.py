@@ -58,13 +58,13 @@ class Point(NamedTuple):
 
 
 class SweepGrid(NamedTuple):
-    """All points of a sweep. The points of one of the ``groups`` share their programs. ``asked`` is the file."""
+    """All points of a sweep. The points of a group share their programs. ``content`` is the parsed file."""
 
     axes: tuple[Axis, ...]
     groups: tuple[tuple[Point, ...], ...]
     metric: str
     goal: Literal["max", "min"]
-    asked: dict[str, Any]
+    content: dict[str, Any]
 
     @property
     def points(self) -> list[Point]:
@@ -82,32 +82,32 @@ def read(path: str | Path) -> SweepGrid:
         raise ConfigError(f"{whose} is not valid TOML ({error}). Fix it, or pass a file that ends in .json.") from error
 
 
-def parse(asked: Any, whose: str) -> SweepGrid:
+def parse(content: Any, whose: str) -> SweepGrid:
     """The grid, checked: every setting is known and has the right type, and every point is a valid run."""
-    if not isinstance(asked, dict):
+    if not isinstance(content, dict):
         raise ConfigError(f"{whose} must hold a table with [run] and [grid].")
-    for name in asked:
+    for name in content:
         check_name(name, FIELDS, f"setting in {whose}:", "Settings of the run go under [run].")
-    metric = asked.get("metric", "goal_success")
+    metric = content.get("metric", "goal_success")
     check_name(str(metric), METRICS, f"metric in {whose}:")
-    goal = asked.get("goal", "max" if METRICS[metric].direction == "higher" else "min")
+    goal = content.get("goal", "max" if METRICS[metric].direction == "higher" else "min")
     if goal not in ("max", "min"):
         raise ConfigError(f"goal in {whose} must be 'max' or 'min' (got {goal!r}). Change it, or leave it out.")
-    run, grid = (_table(asked, name, whose) for name in ("run", "grid"))
+    run, grid = (_table(content, name, whose) for name in ("run", "grid"))
     if not grid:
         raise ConfigError(f"[grid] in {whose} is empty. Add a setting with a list of values.")
     lists = {name: _values(name, values, whose) for name, values in grid.items()}
     traced = {name: _is_traced(name, run, {n: v[0] for n, v in lists.items()}, whose) for name in lists}
     axes = tuple(Axis(split(name), values, traced[name]) for name, values in lists.items())
-    return SweepGrid(axes, tuple(_groups(axes, run, whose)), metric, goal, asked)
+    return SweepGrid(axes, tuple(_groups(axes, run, whose)), metric, goal, content)
 
 
 def split(name: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in name.split(","))
 
 
-def _table(asked: Mapping[str, Any], name: str, whose: str) -> dict[str, Any]:
-    found = asked.get(name, {})
+def _table(content: Mapping[str, Any], name: str, whose: str) -> dict[str, Any]:
+    found = content.get(name, {})
     if not isinstance(found, dict):
         raise ConfigError(f"{name} in {whose} must be a table of settings (got {found!r}).")
     return found
@@ -123,7 +123,7 @@ def _values(name: str, values: Any, whose: str) -> tuple[Any, ...]:
 
 def _is_traced(name: str, run: Mapping, first: Mapping[str, Any], whose: str) -> bool:
     """Whether all settings of an axis are floats. Settings that the first point does not have are rejected."""
-    base = _config(run, {each: value for name, value in first.items() for each in split(name)}, whose)
+    base = _config(run, {path: value for names, value in first.items() for path in split(names)}, whose)
     return all(_hint(base, path, whose) is float for path in split(name))
 
 

@@ -76,7 +76,7 @@ def run_lanes(
                 rows.append({"iteration": position.iteration, **tick.row})
             on_tick(tick, batch, batches, width)
         assert position is not None  # every program has at least one iteration
-        artifact = jax.device_get(finish(selected, position, width, mesh=mesh, run_interruptible=run_interruptible))
+        artifact = jax.device_get(finish(selected, position, width, mesh=mesh))
         real = np.unique(chosen)
         artifact = first_lanes(artifact, len(real))
         rows = [{name: v if name == "iteration" else v[: len(real)] for name, v in row.items()} for row in rows]
@@ -122,4 +122,5 @@ def free_memory(devices: int) -> int:
     stats = jax.local_devices()[0].memory_stats()
     if stats and "bytes_limit" in stats:
         return int(DEVICE_SHARE * (stats["bytes_limit"] - stats.get("bytes_in_use", 0)))
-    return int(HOST_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES") / devices)
+    pages = "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"  # macOS has no free count
+    return int(HOST_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf(pages) / devices)

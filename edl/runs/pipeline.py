@@ -309,21 +309,22 @@ def _fold_in(seeds: UInt32[Array, " n"], number: UInt32[Array, ""]) -> Keys:
 
 
 def identity(stage: Stage, config: RunConfig) -> str:
-    """A hash of everything that the artifact of a stage depends on, except the seeds.
+    """A hash of everything that the artifact of a stage depends on.
 
-    That is its method and settings, the env and region, the identities of the stages it takes artifacts from, and the
-    version of the code. Two points of a sweep with the same identity share the artifact; an artifact on disk with the
-    same identity is not computed again.
+    That is its method and settings, the env and region, the seeds, the identities of the stages it takes artifacts
+    from, and the version of the code. Two points of a sweep with the same identity share the artifact; an artifact on
+    disk with the same identity is not computed again.
     """
     ancestors = {each.name: identity(each, config) for each in plan(config) if each.name in stage.takes}
     env = [config.env, config.maze, config.horizon, all_settings(config.features), all_settings(config.region)]
     settings = all_settings(stage.settings(config))
-    return _hash([stage.name, stage.method(config), settings, env, ancestors, edl.__version__])
+    seeds = [config.seed, config.num_seeds]
+    return _hash([stage.name, stage.method(config), settings, env, seeds, ancestors, edl.__version__])
 
 
 def run_identity(config: RunConfig) -> str:
     """A hash of everything that the result of a run depends on."""
-    return _hash([[identity(stage, config) for stage in plan(config)], config.seed, config.num_seeds])
+    return _hash([identity(stage, config) for stage in plan(config)])
 
 
 @functools.lru_cache(maxsize=4096)

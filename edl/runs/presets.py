@@ -66,18 +66,18 @@ def complete(config: RunConfig) -> RunConfig:
         return (recipes.get(name) or methods[name].config)()
 
     if config.method != "edl":
-        chosen = config.baseline
-        if chosen is None:
-            chosen = settings(config.method, baselines.METHODS, "method")
-            chosen = _for_foreign_env(chosen) if foreign else chosen
+        chosen = settings(config.method, baselines.METHODS, "method")
+        chosen = _for_foreign_env(chosen) if foreign else chosen
+        chosen = chosen if config.baseline is None else config.baseline
         return dataclasses.replace(config, baseline=_with_derived(chosen, config))
     defaults = default_methods(config)
     explorer, discoverer = config.explore or defaults["explore"], config.discover or defaults["discover"]
     filled: dict[str, Any] = {"explore": explorer, "discover": discoverer}
-    if config.explorer is None and not explorer.startswith(DATASET):
-        filled["explorer"] = settings(explorer, explore.METHODS, "explorer")
-    if config.discoverer is None:
-        filled["discoverer"] = settings(discoverer, discover.METHODS, "discoverer")
+    if not explorer.startswith(DATASET):
+        default = settings(explorer, explore.METHODS, "explorer")
+        filled["explorer"] = default if config.explorer is None else config.explorer
+    default = settings(discoverer, discover.METHODS, "discoverer")
+    filled["discoverer"] = default if config.discoverer is None else config.discoverer
     learner = recipes.get("learn", learn.LearnConfig)() if config.learner is None else config.learner
     filled["learner"] = learner
     if config.scout is None and learner.distance == "walking" and explorer.startswith(WITHOUT_EXPERIENCE):

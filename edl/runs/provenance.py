@@ -1,6 +1,7 @@
 """How a run was made: version, commit, command, device and packages."""
 
 import datetime
+import functools
 import importlib.metadata
 import platform
 import shlex
@@ -38,6 +39,7 @@ def _command_name(path: str) -> str:
     return "edl" if Path(path).name in ("edl", "__main__.py") else Path(path).name
 
 
+@functools.cache
 def commit() -> str | None:
     """The git commit of this code, with a plus if files were changed since; None outside of a repository."""
     here = Path(__file__)

@@ -48,9 +48,8 @@ class Run:
             raise ConfigError(f"the index of a seed must be between 0 and {self.config.num_seeds - 1} (got {index}).")
 
         def pick(tree: PyTree) -> PyTree:
-            return jax.device_put(
-                jax.tree.map(lambda x: np.asarray(x)[index], tree)
-            )  # indexing on the host compiles nothing
+            # Indexing on the host compiles nothing.
+            return jax.device_put(jax.tree.map(lambda x: np.asarray(x)[index], tree))
 
         return dataclasses.replace(self, states=pick(self.states), skills=pick(self.skills), policy=pick(self.policy))
 

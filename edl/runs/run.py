@@ -52,7 +52,7 @@ def execute_run(
     """`run`, for a config."""
     config = resolve_config(config)
     context = make_context(config)
-    plan(config, until)
+    plan(config, until)  # rejects an unknown ``until``
     folder = None
     if resume:
         if out is None:
@@ -60,7 +60,7 @@ def execute_run(
         folder = store.open_run(out)
         check_resumable(folder, config)
         if "evaluate" in read_progress(folder) and folder.has(store.METRICS):
-            return load(out)
+            return load(out, features=config.features)
     elif out is not None:
         store.check_free(Path(out))
     if "explore" not in valid_stages(config, folder):
@@ -75,8 +75,14 @@ def create_run(config: RunConfig, out: str | Path) -> Folder:
     """Create the folder of a new run, with its config and provenance."""
     folder = store.create(out)
     folder.write_json(store.CONFIG, to_json(config))
-    folder.write_json(store.PROVENANCE, provenance())
+    write_provenance(folder)
     return folder
+
+
+def write_provenance(folder: Folder) -> None:
+    """Write provenance.json if it is missing: a run may be killed after it wrote its config."""
+    if not folder.has(store.PROVENANCE):
+        folder.write_json(store.PROVENANCE, provenance())
 
 
 def check_resumable(folder: Folder, config: RunConfig) -> None:
@@ -87,8 +93,11 @@ def check_resumable(folder: Folder, config: RunConfig) -> None:
             f"{str(folder.path)!r} holds a run with other settings: {'; '.join(changed)}. "
             "Resume with the same settings, or choose another --out."
         )
-    if not folder.has(store.PROVENANCE):
-        folder.write_json(store.PROVENANCE, provenance())
+    _check_version(folder)
+
+
+def _check_version(folder: Folder) -> None:
+    write_provenance(folder)
     made_by = folder.read_json(store.PROVENANCE).get("edl", edl.__version__)
     if made_by != edl.__version__:
         raise ConfigError(
@@ -112,19 +121,27 @@ def extend(
     folder, config = store.open_run(source), resolve_config(changes)
     context = make_context(config)
     kept, before = valid_stages(config, folder), _stage_before(config, stage)
+    if before not in kept and before in read_progress(folder) and folder.has(_file_of(config, before)):
+        raise ConfigError(
+            f"stage {before!r} of {str(source)!r} was computed with other settings or by another version of edl. "
+            f"Run `edl {before}` again, in a new folder."
+        )
     if before not in kept:
         raise ConfigError(
             f"{str(source)!r} has no finished stage {before!r}, which {stage!r} needs. Run `edl {before}`."
         )
     if out is None and stage in read_progress(folder):
         raise ConfigError(f"{str(source)!r} already has a finished stage {stage!r}. Choose a new folder with --out.")
+    if out is None:
+        _check_version(folder)
     _check_next_stage(folder, stage, config, context)
     if out is not None:
         folder = _copy_stages(folder, config, kept, until=before, out=out)
     elif differences(saved_config(folder), config):
-        folder.remove(store.CHECKPOINT)
-        folder.write_json(store.CONFIG, to_json(config))
-        folder.write_json(store.PROGRESS, kept)
+        with store.locked(folder):
+            folder.remove(store.CHECKPOINT)
+            folder.write_json(store.CONFIG, to_json(config))
+            folder.write_json(store.PROGRESS, kept)
     return work(config, context, folder, stage, progress or SilentProgress())
 
 
@@ -132,6 +149,10 @@ def _stage_before(config: RunConfig, name: str) -> str:
     """The last stage before this one that the user can run by itself: the one that its skills or states come from."""
     stage = next(each for each in plan(config) if each.name == name)
     return next(each for each in stage.takes if each in ("explore", "discover"))
+
+
+def _file_of(config: RunConfig, name: str) -> str:
+    return next(stage.file for stage in plan(config) if stage.name == name)
 
 
 def _check_next_stage(folder: Folder, name: str, config: RunConfig, context: Context) -> None:

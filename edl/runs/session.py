@@ -44,7 +44,7 @@ class Session:
         self.logged = self.saved = time.perf_counter()
         self.checkpoint_seconds = 0.0
         silent = isinstance(progress, SilentProgress)
-        self.live_metrics = (lambda state: {}) if silent else coverage_so_far(context.layout)
+        self.live_metrics = (lambda state: {}) if silent else coverage_so_far(context.layout, config.num_seeds)
 
     def run_stages(self, until: str) -> dict[str, Any]:
         """The artifacts of all stages up to ``until``, by stage name. Finished stages are loaded, others run.
@@ -78,7 +78,7 @@ class Session:
             spent = time.perf_counter() - began - compile_seconds
             self._after_chunk(stage, facts, tick, _add_seconds(spent_before, spent, compile_seconds))
         assert position is not None  # every program has at least one iteration
-        artifact = finish(work, position, lanes, mesh=mesh, run_interruptible=run_interruptible)
+        artifact = finish(work, position, lanes, mesh=mesh)
         if stage.finite:
             tensors.check_finite(artifact, f"the result of stage {stage.name!r}")
         stage.check_artifact(self.config, artifact)
@@ -108,15 +108,12 @@ class Session:
 
     @property
     def env_steps(self) -> dict[str, int]:
-        """Environment steps of the stages that took any."""
-        return {name: int(each["env_steps"]) for name, each in self.finished.items() if each.get("env_steps")}
+        return env_steps_of(self.finished)
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Where the time went, over all sessions of this run."""
-        spent = {name: each["seconds"] for name, each in self.finished.items()}
-        compiling = sum(each["compile_seconds"] for each in self.finished.values())
-        return {"compile": compiling, **spent, "total": self.earlier_seconds + time.perf_counter() - self.began}
+        """Seconds per stage, over all sessions of this run. The total includes the time between stages."""
+        return seconds_of(self.finished) | {"total": self.earlier_seconds + time.perf_counter() - self.began}
 
     def _read_checkpoint(self, stage: Stage, facts: Outline) -> tuple[Position | None, dict[str, float]]:
         """The position of a stage when it was last saved, and the seconds it had taken."""
@@ -257,6 +254,18 @@ def read_progress(folder: Folder | None) -> dict[str, StageFacts]:
         raise ConfigError(
             f"{folder.place(store.PROGRESS)} is damaged: it must list the finished stages. Restore it, or run again."
         ) from error
+
+
+def env_steps_of(finished: Mapping[str, StageFacts]) -> dict[str, int]:
+    """Environment steps of the stages that took any: ``steps`` in metrics.json."""
+    return {name: int(each["env_steps"]) for name, each in finished.items() if each.get("env_steps")}
+
+
+def seconds_of(finished: Mapping[str, StageFacts]) -> dict[str, float]:
+    """Seconds of compilation, of each stage, and of all together: ``seconds`` in metrics.json."""
+    spent = {name: each["seconds"] for name, each in finished.items()}
+    compiling = sum((each["compile_seconds"] for each in finished.values()), 0.0)
+    return {"compile": compiling, **spent, "total": compiling + sum(spent.values())}
 
 
 def log_row(

@@ -158,12 +158,14 @@ def locked(folder: Folder) -> Iterator[None]:
         return
     handle = os.open(folder.path, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            where = str(folder.path)
+            raise ConfigError(f"another process is working on {where!r}. Wait for it, or stop it.") from error
         for left in (*folder.path.glob(f"{TEMPORARY}*"), *folder.path.glob(f"*/{TEMPORARY}*")):
             left.unlink(missing_ok=True)
         yield
-    except BlockingIOError as error:
-        raise ConfigError(f"another process is working on {str(folder.path)!r}. Wait for it, or stop it.") from error
     finally:
         os.close(handle)
 

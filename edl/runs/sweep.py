@@ -6,6 +6,7 @@ stage is written to the folders of its points at once, so a stopped sweep can be
 right identity are not computed again.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,12 +23,20 @@ from edl.runs.driver import Tick, Work, lane_mesh, outline
 from edl.runs.grid import Point, SweepGrid
 from edl.runs.interrupt import Interrupt, catch_interrupts
 from edl.runs.lanes import LaneBatch, run_lanes
-from edl.runs.pipeline import Stage, identity, inputs_of, plan, stage_keys, work_of
+from edl.runs.pipeline import Stage, identity, outlines, plan, stage_keys, work_of
 from edl.runs.progress import Progress, SilentProgress, StageProgress
 from edl.runs.resolve import Context, make_context, with_dataset
 from edl.runs.result import load, saved_config
-from edl.runs.run import create_run
-from edl.runs.session import load_artifact, log_row, needed_stages, read_progress, valid_stages
+from edl.runs.run import create_run, write_provenance
+from edl.runs.session import (
+    env_steps_of,
+    load_artifact,
+    log_row,
+    needed_stages,
+    read_progress,
+    seconds_of,
+    valid_stages,
+)
 from edl.runs.store import Folder
 from edl.runs.summary import Summary, publish, scores_of, summarise
 
@@ -64,6 +73,8 @@ def sweep(
     max_lanes: int | None = None,
 ) -> Summary:
     """Run every point of a grid. ``max_lanes`` limits how many lanes run at a time; memory does so anyway."""
+    for group in () if resume else grid.groups:  # the dry run: reject bad points before anything is written
+        outlines(group[0].config, with_dataset(group[0].config, make_context(group[0].config)))
     folder = open_sweep(grid, out) if resume else create_sweep(grid, out)
     metrics: dict[int, dict[str, Any]] = {}
     with catch_interrupts() as interrupt, store.locked(folder):
@@ -88,7 +99,7 @@ def create_sweep(grid: SweepGrid, out: str | Path) -> Folder:
             f"output folder {str(out)!r} already holds a sweep. Continue it with --resume, or choose another --out."
         )
     folder = store.create(out)
-    folder.write_json(SWEEP, grid.asked)
+    folder.write_json(SWEEP, grid.content)
     return folder
 
 
@@ -97,7 +108,7 @@ def open_sweep(grid: SweepGrid, out: str | Path) -> Folder:
     if not (Path(out) / SWEEP).is_file():
         return create_sweep(grid, out)
     folder = Folder(Path(out))
-    if folder.read_json(SWEEP) != store.plain(grid.asked):
+    if folder.read_json(SWEEP) != store.plain(grid.content):
         raise ConfigError(
             f"{str(out)!r} holds a sweep of another grid. Resume with the same file, or choose another --out."
         )
@@ -113,6 +124,7 @@ def open_point(point: Point, root: Path) -> GroupPoint:
     changed = differences(saved_config(folder), point.config)
     if changed:
         raise ConfigError(f"{str(path)!r} holds a run with other settings: {'; '.join(changed)}. Choose another --out.")
+    write_provenance(folder)
     return GroupPoint(point, folder, valid_stages(point.config, folder))
 
 
@@ -192,8 +204,7 @@ def run_missing(
     config, num_seeds = first[0].point.config, shared.num_seeds
     inputs = {name: each.of(first) for name, each in artifacts.items() if name in stage.takes}
     for each in first:
-        own = {name: artifacts[name].of([each]) for name in inputs}
-        stage.check_inputs(each.point.config, inputs_of(stage, own))
+        stage.check_inputs(each.point.config, {name: artifacts[name].of([each]) for name in inputs})
     work = with_stacked_settings(work_of(stage, config, where, inputs), stage, first, num_seeds)
     keys = jnp.tile(stage_keys(config, stage.name), len(first))
     facts = outline(work, keys.shape[0])
@@ -226,6 +237,7 @@ def run_missing(
             for each in users:
                 record(stage, each, result.artifact, result.facts, result.rows)
         recorded = done
+        finished = [each for each in finished if each.lanes[-1] >= done * num_seeds]  # the others are recorded
     context.progress.stage_finished(title)
 
 
@@ -249,13 +261,13 @@ class PointResult(NamedTuple):
 def point_result(stage: Stage, batches: Sequence[LaneBatch], point: Point, begin: int, num_seeds: int) -> PointResult:
     """The lanes ``begin`` to ``begin + num_seeds`` of the batches, which may span several of them."""
     parts, logs, seconds, compile_seconds = [], [], 0.0, 0.0
+    batches = [batch for batch in batches if batch.lanes[0] < begin + num_seeds and batch.lanes[-1] >= begin]
     for batch in batches:
         inside = np.flatnonzero((batch.lanes >= begin) & (batch.lanes < begin + num_seeds))
-        if len(inside):
-            share = len(inside) / len(batch.lanes)
-            seconds, compile_seconds = seconds + share * batch.seconds, compile_seconds + share * batch.compile_seconds
-            parts.append(jax.tree.map(lambda leaf, inside=inside: leaf[inside], batch.artifact))
-            logs.append([{k: v if k == "iteration" else v[inside] for k, v in row.items()} for row in batch.rows])
+        share = len(inside) / len(batch.lanes)
+        seconds, compile_seconds = seconds + share * batch.seconds, compile_seconds + share * batch.compile_seconds
+        parts.append(jax.tree.map(lambda leaf, inside=inside: leaf[inside], batch.artifact))
+        logs.append([{k: v if k == "iteration" else v[inside] for k, v in row.items()} for row in batch.rows])
     artifact = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
     if stage.finite:
         tensors.check_finite(artifact, f"the result of stage {stage.name!r} at point {point.name}")
@@ -300,12 +312,12 @@ def evaluate_point(each: GroupPoint) -> dict[str, Any]:
     """The metrics of a finished point: read if they are there, and computed otherwise. Figures are left out."""
     if "evaluate" in read_progress(each.folder) and each.folder.has(store.METRICS):
         return each.folder.read_json(store.METRICS)
+    began = time.perf_counter()
     run = load(each.folder.path)
     found = evaluation.evaluate_run(run)
-    facts = {**read_progress(each.folder), "evaluate": {"seconds": 0.0, "compile_seconds": 0.0}}
-    steps = {name: facts[name]["env_steps"] for name in facts if facts[name].get("env_steps")}
-    seconds = {name: each["seconds"] for name, each in facts.items()}
-    metrics = store.plain(evaluation.metrics_of(run, found, steps, seconds))
+    spent = {"seconds": time.perf_counter() - began, "compile_seconds": 0.0}
+    facts = {**read_progress(each.folder), "evaluate": spent}
+    metrics = store.plain(evaluation.metrics_of(run, found, env_steps_of(facts), seconds_of(facts)))
     each.folder.write_json(store.METRICS, metrics)
     each.folder.write_json(store.PROGRESS, facts)
     return metrics

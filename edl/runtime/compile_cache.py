@@ -1,4 +1,4 @@
-"""Programs compiled once and kept between processes: a second run starts in seconds instead of half a minute."""
+"""JAX's compile cache on disk. With it, a second run starts in seconds instead of half a minute."""
 
 import os
 import warnings
@@ -9,11 +9,11 @@ from jax.experimental.compilation_cache import compilation_cache
 
 
 def enable() -> Path | None:
-    """Turn on JAX's persistent compilation cache, and say where it is: None if there is none.
+    """Turn on JAX's persistent compilation cache, and return its folder; None if there is no cache.
 
-    It is in ``$EDL_CACHE``, or else in the user's cache folder; an empty ``EDL_CACHE`` turns it off, and a place chosen
-    through JAX itself (``JAX_COMPILATION_CACHE_DIR``) is left alone. Where the folder cannot be written to, nothing is
-    kept and nothing else changes. It is safe to delete at any time.
+    The folder is ``$EDL_CACHE``, or else a folder in the user's cache folder. An empty ``EDL_CACHE`` turns the cache
+    off. A folder chosen through JAX itself (``JAX_COMPILATION_CACHE_DIR``) is used as it is. There is no cache if the
+    folder cannot be written to. The folder can be deleted at any time.
     """
     chosen = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]  JAX adds it at run time
     if chosen:
@@ -26,24 +26,27 @@ def enable() -> Path | None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     # JAX decides whether it has a cache when it first compiles, which may have been before this call.
     compilation_cache.reset_cache()
-    # A process killed while it wrote an entry leaves half of one: JAX then compiles anew, which is no news to a user.
+    # A process that was killed while it wrote an entry leaves half an entry. JAX warns and compiles again.
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache")
     return folder
 
 
 def _folder() -> Path | None:
-    """Where the cache should be, if anywhere."""
+    """The folder of the cache; None if the user turned it off or has no home folder."""
     chosen = os.environ.get("EDL_CACHE")
     if chosen is not None:
         return Path(chosen).expanduser().absolute() if chosen else None
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "edl" / "jax"
-    except RuntimeError:  # a user without a home
+    except RuntimeError:  # there is no home folder
         return None
 
 
 def _is_writable(folder: Path) -> bool:
-    """Whether ``folder`` exists, or could be made, and takes files. Only its owner may read what is run from it."""
+    """Whether ``folder`` exists or can be created, and files can be written to it.
+
+    Only its owner may access a new folder, because its contents are executed.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:

@@ -38,16 +38,17 @@ def test_the_first_call_counts_as_compilation():
 
 
 def test_work_in_this_process_is_timed(monkeypatch):
-    clocks = iter([1.0, 3.0])
-    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(clocks))
-    assert timing.clock(lambda: None).wall == 2.0
+    wall, cpu = iter([1.0, 3.0]), iter([5.0, 5.5])
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(wall))
+    monkeypatch.setattr(timing.time, "process_time", lambda: next(cpu))
+    assert timing.clock(lambda: None) == Timed(wall=2.0, cpu=0.5)
 
 
 def row(name, rate, flops, unit="env steps/s"):
     return Row(name, unit, rate, 0.0, rate, 0.0, flops)
 
 
-def test_the_roofline_is_of_the_fastest_training():
+def test_the_roofline_describes_the_fastest_training():
     rows = [
         row("matmul", 100e9, 100e9, "FLOP/s"),
         row("one", 1e4, 10e9),
@@ -65,24 +66,28 @@ def test_operations_of_a_step_by_hand():
     actor, critic = (18, 128, 128, 4), (20, 128, 128, 1)
     products = [2 * sum(i * o for i, o in itertools.pairwise(net)) for net in (actor, critic)]
     first = 2 * 18 * 128 + 2 * 20 * 128
-    # One pass of each network, then four epochs of forward and backward passes without the gradient by the inputs.
+    # One pass of each network, then four epochs of forward and backward passes but no gradient for the inputs.
     assert ours.flop_per_step(ours.recipe(1)) == sum(products) + 4 * (3 * sum(products) - first)
 
 
 def test_missing_peers_are_noted(monkeypatch):
+    def instant(name):
+        return Contestant(name, "env steps/s", 1.0, lambda: Timed(1.0, 1.0))
+
     monkeypatch.setattr(bench.importlib.util, "find_spec", lambda name: None)
-    notes = []
-    makers = bench._makers(["peers"], True, notes)
-    assert len(makers) == 2  # the peak, and ours
-    assert [note.split(":")[0] for note in notes] == list(peers.PEERS)
-    assert all("pip install edl[bench]" in note for note in notes)
+    monkeypatch.setattr(ours, "peak", lambda: instant("matmul"))
+    monkeypatch.setattr(ours, "training", lambda width, iterations: instant("ours"))
+    found = bench.bench(["peers"], quick=True)
+    assert [row.name for row in found.rows] == ["matmul", "ours"]
+    assert [note.split(":")[0] for note in found.notes] == list(peers.PEERS)
+    assert all("pip install edl[bench]" in note for note in found.notes)
 
 
 def test_a_failing_contestant_is_left_out_and_noted(monkeypatch):
     def fail():
         raise RuntimeError("too wide\nfor this machine")
 
-    monkeypatch.setattr(bench, "_makers", lambda *_: [lambda: [fail()]])
+    monkeypatch.setattr(ours, "env_steps", fail)
     found = bench.bench(["env"], quick=True)
     assert found.rows == []
     assert found.notes == ["left out: RuntimeError: too wide"]
@@ -96,5 +101,5 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert found["rows"][0]["rate"] > 0
     assert found["device"] == jax.devices()[0].device_kind
     assert main(["bench", "--only", "everything"]) == 2
-    expected = "unknown part of the benchmark 'everything'. Available: env, train, updates, seeds"
+    expected = "unknown part of the benchmark 'everything'. Available: env, train, updates, seeds, peers, quality"
     assert expected in capsys.readouterr().err

@@ -108,6 +108,7 @@ def test_interrupted_and_killed_and_resumed_it_gives_the_same_bits(finished, tmp
     process = start(out, *TINY)
     wait_for((out / "config.json").is_file, process)
     assert f"Continue with: edl run --out {out} --resume" in interrupt(process)
+    assert not (out / "policy.safetensors").exists()
 
     process = start(out, "--resume")
     wait_for(lambda: has_checkpoint_of_learn(out), process)

@@ -10,7 +10,7 @@ import pytest
 from edl.artifacts import States
 from edl.discover import skill_report
 from edl.discover.kmeans import kmeans_centroids, quantisation_error
-from edl.discover.vqvae import METRICS, VQVAE, VQVAEConfig, loss, vqvae
+from edl.discover.vqvae import METRIC_NAMES, VQVAE, VQVAEConfig, loss, vqvae
 from edl.envs.maze import maze
 from edl.nets.mlp import MLP
 from edl.program import program_keys, run_program
@@ -170,7 +170,7 @@ def test_metrics_have_the_same_names_at_every_step(room):
     program = vqvae(room, VQVAEConfig())
     state = jax.eval_shape(program.init, jax.random.key(0))
     after, metrics = jax.eval_shape(program.step, state, jax.random.key(0))
-    assert set(metrics) == set(METRICS)
+    assert set(metrics) == set(METRIC_NAMES)
     assert all(value.shape == () and value.dtype == jnp.float32 for value in metrics.values())
     assert jax.tree.structure(after) == jax.tree.structure(state)
 

@@ -10,14 +10,13 @@ import pytest
 from edl.envs import layouts
 from edl.envs.gridworld import gridworld
 from edl.envs.maze import maze
+from edl.explore.cells import TABLE_SIZE, cell_of
 from edl.explore.frontier import (
-    TABLE_SIZE,
     FrontierConfig,
     FrontierState,
     Trip,
     action_towards,
     block_pair,
-    cell_of,
     follow_path,
     frontier,
     least_visited,

@@ -10,7 +10,7 @@ from edl.envs.gridworld import GridState, chain
 from edl.envs.maze import MazeState
 from edl.envs.rollout import Episode, Skill
 from edl.evaluate.coverage import bins_of, coverage, visited
-from edl.explore.go_explore import Archive, GoExploreConfig, add_episodes, archive_new_cells, choose_start, go_explore
+from edl.explore.go_explore import Archive, GoExploreConfig, archive_new_cells, choose_start, go_explore, learn_from
 from edl.explore.random_walk import random_episode
 from edl.program import run_program
 
@@ -111,7 +111,7 @@ def test_visits_are_counted_and_terminal_states_are_not_archived():
         skill=Skill(jnp.zeros((2, 0)), jnp.zeros(2, jnp.int32)),
         states=GridState(tiles[:, 1:], jnp.ones((2, 3), jnp.int32)),
     )
-    state = jax.jit(add_episodes, static_argnums=2)(state, episodes, config)
+    state = jax.jit(learn_from, static_argnums=2)(state, episodes, config)
     assert state.archive.count == 2
     np.testing.assert_array_equal(state.archive.states.tile[:2, 0], [1, 2])
     assert sorted(np.asarray(state.visits[state.visits > 0])) == [1, 1, 2]

@@ -70,7 +70,7 @@ def test_to_svg_does_not_change_the_figure(drawn):
 def test_figures_of_a_large_run_draw_a_bounded_number_of_dots(run):
     drawn = figures.run_figures(
         run.layout, np.repeat(run.paths, 50, axis=1), run.goals, samples=np.tile(run.samples, (100, 1)),
-        assignments=np.tile(run.assignments, 100), usage=run.usage,
+        assignments=np.tile(run.assignments, 100), decoded=run.goals, usage=run.usage,
         rows=[{"env_steps": i, "return": 1.0} for i in range(5000)],
     )  # fmt: skip
     for name in ("skills", "states", "assignments"):

@@ -117,7 +117,7 @@ def test_a_skill_is_held_and_its_rewards_are_summed():
 def test_skills_of_another_env_are_rejected():
     with pytest.raises(ConfigError, match="observations must have shape"):
         SkillEnv(gymnasium.make("CartPole-v1"), to_numpy(make("beta")))
-    with pytest.raises(ConfigError, match="hold must be at least 1"):
+    with pytest.raises(ConfigError, match=r"hold must be at least 1 \(got 0\)"):
         SkillEnv(gymnasium.make("MountainCarContinuous-v0"), to_numpy(make("beta")), hold=0)
 
 

@@ -29,12 +29,12 @@ def runs(tmp_path):
 
 def test_entries_equal_hand_computed_values(runs):
     entries = {(entry.run, entry.metric): entry for entry in compare(runs)}
-    assert ("bad", "goal_success") not in entries  # it has no goals
+    assert ("bad", "goal_success") not in entries  # all its values are None
     good, bad = entries["good", "best_skill_distance"], entries["bad", "best_skill_distance"]
     assert (good.mean, bad.mean) == (pytest.approx(1.05), 3.0)
     assert good.iqm == pytest.approx(1.05)
     assert good.ci95[0] < good.mean < good.ci95[1]
-    # Lower is better here, so the good run beats the first one, always; the first is not compared to itself.
+    # Lower is better. Every seed of the good run is better than every seed of the first run, the reference.
     assert (good.improvement, good.improvement_ci95) == (1.0, (1.0, 1.0))
     assert bad.improvement is None
     assert entries["good", "goal_success"].improvement is None
@@ -66,9 +66,9 @@ def test_command(runs, tmp_path, capsys):
     names = {kind: tmp_path / "out" / f"table.{kind}" for kind in ("csv", "md", "png", "svg")}
     words = ["compare", *map(str, runs), "--csv", str(names["csv"]), "--markdown", str(names["md"])]
     assert main([*words, "--plot", str(names["png"])]) == 0
-    said = capsys.readouterr().out
-    assert "best_skill_distance" in said
-    assert "3.000" in said
+    printed = capsys.readouterr().out
+    assert "best_skill_distance" in printed
+    assert "3.000" in printed
     assert names["csv"].read_text() == to_csv(compare(runs))
     assert names["md"].read_text() == to_markdown(compare(runs))
     assert names["png"].read_bytes().startswith(b"\x89PNG")

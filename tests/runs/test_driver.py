@@ -1,7 +1,6 @@
 """The driver: its result does not depend on how the work is split into chunks, lanes and devices."""
 
 import dataclasses
-import functools
 import os
 import signal
 import subprocess
@@ -16,7 +15,7 @@ import pytest
 
 from edl.config import config
 from edl.program import Program, one_shot, run_program
-from edl.runs import driver
+from edl.runs import driver, executables
 from edl.runs.driver import Position, Work, advance, finish, lane_mesh, outline, pad_lanes, row_length
 from edl.runs.interrupt import Interrupt, Interrupted, catch_interrupts
 
@@ -51,6 +50,19 @@ KEYS = jax.vmap(jax.random.key)(jnp.arange(3))
 def work(config=WalkConfig(), offsets=None):
     offsets = jnp.arange(3.0)[: len(KEYS)] if offsets is None else offsets
     return Work(walk, (offsets, config), (True, False))
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """The requests to compile a program."""
+    requests, compile_now = [], executables.compile_now
+
+    def counted(*request):
+        requests.append(request)
+        return compile_now(*request)
+
+    monkeypatch.setattr(executables, "compile_now", counted)
+    return requests
 
 
 def run(work, keys=KEYS, start=None):
@@ -116,7 +128,7 @@ def test_ends_early_when_every_seed_is_done_and_only_at_the_end_of_a_row():
     assert ticks[-1].position.iteration % row_length(250) == 0
 
 
-def test_compiles_once_for_two_settings_of_a_float():
+def test_compiles_once_for_two_settings_of_a_float(compiled):
     built = []
 
     def counted(offset, config):
@@ -128,9 +140,18 @@ def test_compiles_once_for_two_settings_of_a_float():
 
     one, _ = run(of(1.0))
     traces = len(built)
+    assert len(compiled) == 3  # init, chunk and finish
     two, _ = run(of(2.0))
-    assert len(built) == traces
+    assert (len(built), len(compiled)) == (traces, 3)
     np.testing.assert_allclose(two, 2 * one, rtol=1e-5)
+
+
+def test_programs_that_were_compiled_ahead_are_not_compiled_again(compiled):
+    shapes, settings = jax.ShapeDtypeStruct((3,), jnp.float32), WalkConfig(iterations=11)
+    driver.compile_programs(Work(walk, (shapes, settings), (True, False)), 3, None)
+    assert len(compiled) == 3  # init, chunk and finish
+    run(work(settings))
+    assert len(compiled) == 3
 
 
 def test_a_program_that_cannot_be_compiled_raises_every_time():
@@ -201,11 +222,16 @@ def test_lanes_are_sharded_over_devices_and_padding_never_shows():
 
 
 def test_blocking_work_is_interrupted_at_once():
-    interrupt, release = Interrupt(), threading.Event()
+    interrupt, release, finished = Interrupt(), threading.Event(), threading.Event()
+
+    def block():
+        release.wait(60)
+        finished.set()
+
     threading.Timer(0.2, lambda: setattr(interrupt, "requested", True)).start()
     with pytest.raises(Interrupted):
-        interrupt.run_interruptible(functools.partial(release.wait, 60))
-    assert not release.is_set()  # the work was still blocked when it was interrupted
+        interrupt.run_interruptible(block)
+    assert not finished.is_set()  # the work is still blocked
     release.set()
 
 

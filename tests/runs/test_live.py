@@ -10,7 +10,7 @@ from edl.runs.live import coverage_so_far
 LAYOUT = layouts.parse("+-+-+\n|S  |\n+-+-+\n", "two_cells")
 
 
-def test_coverage_is_found_in_any_state_and_averaged_over_seeds():
+def test_coverage_is_computed_from_the_experience_in_a_state_and_averaged_over_seeds():
     paths = jnp.array([[[[0.0, 0.0], [0.3, 0.0]]], [[[0.0, 0.0], [0.01, 0.0]]]])
     experience = Experience(paths, jnp.zeros((2, 1, 1, 2)), jnp.ones((2, 1), jnp.int32))
     seen = coverage_so_far(LAYOUT)({"policy": jnp.zeros(2), "so_far": experience})

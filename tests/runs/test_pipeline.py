@@ -73,7 +73,8 @@ def test_stages_only_take_artifacts_of_earlier_stages_and_write_files_of_their_o
         ({"scout": {"rollouts": 7}}, {"scout", "measure", "place", "learn"}),
         ({"learner": {"stop_at": 0.5}}, {"learn"}),
         ({"env": "tree"}, {"explore", "discover", "scout", "measure", "place", "learn"}),
-        ({"seed": 7, "num_seeds": 3}, set()),
+        ({"seed": 7}, {"explore", "discover", "scout", "measure", "place", "learn"}),
+        ({"num_seeds": 3}, {"explore", "discover", "scout", "measure", "place", "learn"}),
     ],
 )
 def test_a_setting_changes_the_identity_of_its_stage_and_of_the_stages_after_it(changes, stages):

@@ -20,7 +20,7 @@ from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig, placement
 from edl.learn.walking import WalkingConfig
 from edl.rl.ppo import PPOConfig
-from edl.runs import store
+from edl.runs import store, tensors
 from edl.runs.config import RunConfig
 from edl.runs.presets import complete
 from edl.runs.resolve import resolve_config
@@ -33,6 +33,11 @@ PPO = PPOConfig(iterations=2, rollouts=4, epochs=1, minibatches=2, hidden=(8,))
 
 def right(state):
     return state[0] > 0.5
+
+
+def goals_in(path):
+    """The goals in a file of skills."""
+    return tensors.arrays_of(path.read_bytes(), path.name)["goals"]
 
 
 @pytest.fixture
@@ -76,6 +81,8 @@ def test_placed_goals_have_a_file_of_their_own_and_learning_without_them_starts_
     run = edl.run("square", out=out, **settings)
     np.testing.assert_array_equal(run.skills.goals, edl.load(out).skills.goals)
     assert not np.array_equal(run.skills.goals, discovered)
+    np.testing.assert_array_equal(goals_in(out / "skills.safetensors"), discovered)
+    np.testing.assert_array_equal(goals_in(out / "placed_skills.safetensors"), run.skills.goals)
     assert not (out / "checkpoint" / "distance.safetensors").exists()
     policy = (out / "policy.safetensors").read_bytes()
     # As if the run had been killed before `place` was recorded: everything after it comes out the same.
@@ -96,13 +103,25 @@ def test_discovered_and_placed_skills_are_both_on_disk(tmp_path):
     learner = LearnConfig(walking=WalkingConfig(landmarks=32, neighbours=8, episodes=50), ppo=PPO)
     settings = {"explore": "random_walk", "explorer": WALK, "discover": "kmeans", "num_skills": 3, "learner": learner}
     run = edl.run("square", out=out, **settings)
-    assert (out / "skills.safetensors").is_file()
-    assert (out / "placed_skills.safetensors").is_file()
+    discovered = (out / "skills.safetensors").read_bytes()
+    np.testing.assert_array_equal(goals_in(out / "placed_skills.safetensors"), run.skills.goals)
     assert list(run.metrics["seconds"]) == [
         "compile", "explore", "discover", "measure", "place", "learn", "evaluate", "draw", "total"
     ]  # fmt: skip
     assert "measure" in (out / "report.html").read_text()
     assert [(report["codes_used"], report["dead_codes"]) for report in run.metrics["codebook"]] == [(3, 0)]
+    # `load` returns the skills in the file of `place`.
+    moved = eqx.tree_at(lambda skills: skills.goals, run.skills, run.skills.goals + 0.25)
+    store.Folder(out).save("placed_skills.safetensors", moved)
+    np.testing.assert_array_equal(edl.load(out).skills.goals, moved.goals)
+    # As if the run had been killed after it wrote the placed skills and before it recorded `place`: the discovered
+    # goals are placed again, not the placed ones.
+    progress = json.loads((out / store.PROGRESS).read_text())
+    (out / store.PROGRESS).write_text(json.dumps({name: progress[name] for name in ("explore", "discover")}))
+    again = edl.run("square", out=out, resume=True, **settings)
+    np.testing.assert_array_equal(again.skills.goals, run.skills.goals)
+    np.testing.assert_array_equal(goals_in(out / "placed_skills.safetensors"), run.skills.goals)
+    assert (out / "skills.safetensors").read_bytes() == discovered
     # A folder of edl 0.1, in which the placed skills replaced the discovered ones, can be loaded.
     (out / "placed_skills.safetensors").replace(out / "skills.safetensors")
     loaded = edl.load(out)
@@ -140,7 +159,7 @@ def test_a_run_of_another_version_is_not_resumed(tmp_path):
         edl.run("square", out=out, resume=True, until="explore", **settings)
 
 
-def test_horizon_is_a_setting_of_mazes_too():
+def test_the_horizon_of_a_maze_can_be_set():
     settings = {"explore": "random_walk", "explorer": WALK, "discover": "kmeans", "num_skills": 3, "until": "explore"}
     run = edl.run("square", horizon=7, **settings)
     assert run.env.horizon == 7

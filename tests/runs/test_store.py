@@ -120,7 +120,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(folder, monkeypatch
 @pytest.mark.parametrize(
     "name", ["../a", "/etc/passwd", "a/b", "figures/../../a", "", ".hidden", "a\0b", "x" * 300, "figures/"]
 )
-def test_nothing_is_written_outside(folder, name):
+def test_nothing_is_written_outside_the_folder(folder, name):
     with pytest.raises(ConfigError, match="file names must consist of"):
         folder.write(name, b"x")
 
@@ -156,7 +156,7 @@ def test_a_folder_in_use_is_rejected(tmp_path):
     assert store.open_run(path).path == path
 
 
-def test_only_one_process_at_a_time(folder):
+def test_a_run_is_locked_and_temporary_files_are_removed(folder):
     with store.locked(folder), pytest.raises(ConfigError, match="another process"), store.locked(folder):
         pass
     (folder.path / f"{store.TEMPORARY}left").write_text("half")

@@ -91,7 +91,7 @@ def test_a_point_has_the_placed_goals_of_its_run(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_settings_matter_and_shared_stages_are_shared(swept):
+def test_points_share_early_stages_and_differ_in_learning(swept):
     out, _ = swept
     first, last = edl.load(out / "points" / "000"), edl.load(out / "points" / "003")
     np.testing.assert_array_equal(first.states.samples, last.states.samples)

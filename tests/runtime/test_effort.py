@@ -1,4 +1,7 @@
-"""How hard the compiler tries changes how long it takes, not what comes out, and never what it refuses."""
+"""Compile effort: it does not change results, and unknown compiler options are left out."""
+
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +22,15 @@ def test_the_result_is_the_same(how):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), tuned, jax.jit(function)(x))
 
 
-def test_options_that_this_compiler_does_not_know_are_left_out(monkeypatch):
+def test_options_are_none_until_effort_is_enabled():
+    code = (
+        "from edl.runtime.effort import Effort, enable, options; before = options(Effort.LEAST); enable(); "
+        "print(before, options(Effort.LEAST) is None)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == ["None", "False"]
+
+
+def test_options_unknown_to_this_compiler_are_left_out(monkeypatch):
     monkeypatch.setitem(effort.OPTIONS, Effort.LESS, {"xla_of_another_year": True, "xla_backend_optimization_level": 1})
     assert not is_known("xla_of_another_year", True)
     assert options(Effort.LESS) == {"xla_backend_optimization_level": 1}
@@ -27,12 +38,12 @@ def test_options_that_this_compiler_does_not_know_are_left_out(monkeypatch):
     assert options(Effort.LESS) is None
 
 
-def test_there_is_nothing_to_choose_on_a_gpu(monkeypatch):
+def test_there_are_no_options_on_a_gpu(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert options(Effort.LEAST) is None
 
 
-def test_quick_jit_keeps_one_function_for_all_who_ask():
+def test_quick_jit_returns_the_same_function_every_time():
     def scaled(x, by):
         return x * by
 

@@ -1,4 +1,4 @@
-"""The same bits, compiled as one straight function."""
+"""Our Threefry draws the bits of JAX and is compiled without a loop on a CPU."""
 
 import jax
 import numpy as np
@@ -6,13 +6,13 @@ import numpy as np
 from edl.runtime import threefry
 
 
-def test_draws_the_bits_of_jax():
+def test_bits_equal_those_of_jax():
     from jax.extend.random import threefry_2x32
 
     key = np.array([0x13198A2E, 0x03707344], np.uint32)
     counts = np.array([0x243F6A88, 0x85A308D3], np.uint32)
     x1, x2 = threefry.threefry(*map(jax.numpy.asarray, (*key, *counts)))
-    # The known answer of Salmon et al. for Threefry-2x32 with 20 rounds.
+    # The published test vector of Threefry-2x32 with 20 rounds (Salmon et al.).
     assert (int(x1), int(x2)) == (0xC4923A9C, 0x483DF7A0)
     np.testing.assert_array_equal(threefry_2x32(key, counts), [x1, x2])
 

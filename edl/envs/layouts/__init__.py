@@ -7,6 +7,7 @@ in the text raises a `ConfigError` that names row and column, counted from 1.
 
 import dataclasses
 import pathlib
+from typing import NoReturn
 
 import numpy as np
 
@@ -64,7 +65,7 @@ def load(name_or_path: str | pathlib.Path) -> Layout:
             f"maze {str(path)!r} cannot be read ({error.args[-1]}). Use a text file or one of {', '.join(NAMES)}."
         ) from None
     if len(data) > MAX_BYTES:
-        raise ConfigError(f"maze {str(path)!r} must have at most {MAX_BYTES} bytes. Is it a maze text?")
+        raise ConfigError(f"maze {str(path)!r} must have at most {MAX_BYTES} bytes (got more). Use a maze text file.")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -97,7 +98,7 @@ def parse(text: str, name: str = "maze") -> Layout:
     )
 
 
-def _fail(name: str, row: int, column: int, problem: str, remedy: str) -> None:
+def _fail(name: str, row: int, column: int, problem: str, remedy: str) -> NoReturn:
     """Raise. ``row`` and ``column`` count from 0, the message counts from 1."""
     raise ConfigError(f"maze {name!r}, row {row + 1}, column {column + 1}: {problem}; {remedy}.")
 
