@@ -36,13 +36,17 @@ GRID = grids.parse(ASKED, "sweep.json")
 
 
 class CountedStages(SilentProgress):
-    """Counts the stages that start."""
+    """Records the stages that start, and the env steps per iteration of all their lanes."""
 
     def __init__(self):
         self.started = []
+        self.env_steps = {}
 
     def stage_started(self, stage, iterations):
         self.started.append(stage)
+
+    def stage_advanced(self, stage, progress):
+        self.env_steps[stage] = progress.env_steps
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +122,10 @@ def test_the_summary_names_the_best_point(swept):
 @pytest.mark.slow
 def test_a_resumed_sweep_computes_only_what_is_missing(swept, tmp_path):
     finished, _ = swept
-    out = tmp_path / "out"
-    sweep.sweep(GRID, out)
+    out, counted = tmp_path / "out", CountedStages()
+    sweep.sweep(GRID, out, progress=counted)
+    assert counted.env_steps["explore"] == 8 * 50 * 2  # two seeds, once for all four points
+    assert counted.env_steps["learn"] == 4 * 50 * 2 * 4
     before = policy(out, "002")
     lost = out / "points" / "002"
     progress = json.loads((lost / "checkpoint" / "progress.json").read_text())
