@@ -36,11 +36,11 @@ PLAIN = Objective(
     reward=per_visit(lambda state, s, skill: s[0]),
     update=lambda key, state, episodes: (state, {}),
 )
-OTHER_VALUES = {name: 2 if name == "siblings" else (lambda *_: None) for name in Objective._field_defaults}
+OTHER_VALUES = {name: (lambda *_: None) for name in Objective._field_defaults} | {"siblings": 2, "learns": "before"}
 
 
 def test_defaults_are_one_episode_per_skill_no_privileged_input_and_weight_one():
-    assert PLAIN.siblings == 1
+    assert (PLAIN.siblings, PLAIN.learns) == (1, "after")
     assert PLAIN.privileged(None, episode(PATH)).shape == (0,)
     assert PLAIN.weight(None, episode(PATH)) == 1.0
     assert PLAIN.before_rewards(7, episode(PATH)) == 7

@@ -1,4 +1,4 @@
-"""The only time loop: roll out one episode with one skill."""
+"""The only time loop: roll out one episode, or a part of one, with one skill."""
 
 from collections.abc import Callable
 from functools import partial
@@ -59,6 +59,11 @@ class Episode(NamedTuple):
         """Features of the last valid state, s_T."""
         return self.features[self.length]
 
+    @property
+    def ended(self) -> Bool[Array, ""]:
+        """Whether the episode is over. A part of an episode may not be."""
+        return jnp.any(self.valid & (self.terminated | self.truncated))
+
 
 def scan_unroll() -> int:
     """Env steps per iteration of the scan. On a GPU an iteration itself costs as much as a step, on a CPU nothing."""
@@ -81,12 +86,22 @@ def rollout(
     With ``draw``, the actor receives ``draw(key)`` instead of a key. It is computed for all steps at once before the
     first one, because that vectorises over time and the loop does not.
     """
+    act = without_memory(actor, skill)
+    return rollout_with_memory(key, env, act, skill, no_memory, start_key=start_key, draw=draw)
+
+
+def without_memory(actor: Actor, skill: Skill) -> ActorWithMemory:
+    """An actor that acts with this skill, as one whose memory is None."""
 
     def act(drawn: Any, observation: Float[Array, " o"], memory: None) -> tuple[Array, Any, None]:
         action, extras = actor(drawn, observation, skill.code)
         return action, extras, memory
 
-    return rollout_with_memory(key, env, act, skill, lambda observation: None, start_key=start_key, draw=draw)
+    return act
+
+
+def no_memory(observation: Float[Array, " o"]) -> None:
+    return None
 
 
 def rollout_with_memory(
@@ -108,8 +123,30 @@ def rollout_with_memory(
     reset_key, rollout_key = jax.random.split(key)
     from_state = start_state is not None
     state = start_state if from_state else env.reset(reset_key if start_key is None else start_key)
+    _, episode = _play(rollout_key, env, actor, skill, state, init_memory, env.horizon, draw, from_state)
+    return episode
 
-    keys: Keys = jax.vmap(jax.random.split)(jax.random.split(rollout_key, env.horizon))
+
+def continue_rollout(
+    key: Key, env: Env, actor: Actor, skill: Skill, state: PyTree, steps: int, *, draw: Draw | None = None
+) -> tuple[PyTree, Episode]:
+    """Play the next ``steps`` steps of an episode. Returns the state of the env after them, and this part."""
+    return _play(key, env, without_memory(actor, skill), skill, state, no_memory, steps, draw, False)
+
+
+def _play(
+    key: Key,
+    env: Env,
+    actor: ActorWithMemory,
+    skill: Skill,
+    state: PyTree,
+    init_memory: Callable[[Float[Array, " o"]], Any],
+    steps: int,
+    draw: Draw | None,
+    from_state: bool,
+) -> tuple[PyTree, Episode]:
+    """The loop itself. ``from_state``: ignore the time limit of the env, and keep its states."""
+    keys: Keys = jax.vmap(jax.random.split)(jax.random.split(key, steps))
     drawn = keys[:, 0] if draw is None else jax.vmap(draw)(keys[:, 0])
 
     def advance(carry, random_inputs):
@@ -127,10 +164,10 @@ def rollout_with_memory(
     # Steps outside of JAX are too expensive to compute after the end of an episode.
     on_host = partial(scan_while_any, lambda carry: carry[2])
     scan = on_host if isinstance(env, HostEnv) else partial(jax.lax.scan, unroll=scan_unroll())
-    _, records = scan(advance, first, (drawn, keys[:, 1]))
+    (state, _, _), records = scan(advance, first, (drawn, keys[:, 1]))
     observations, actions, reached, terminated, truncated, valid, extras, states = records
     observations = jnp.concatenate([observations, reached[-1:]])
-    return Episode(
+    return state, Episode(
         observations=observations,
         features=jax.vmap(env.features)(observations),
         actions=actions,

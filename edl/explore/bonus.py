@@ -35,7 +35,7 @@ def no_skill(key: Key, learned: Any) -> Skill:
 
 
 def record_experience(env: Env, bonus: Objective, capacity: int) -> Objective:
-    """The same objective, which also records up to ``capacity`` episodes in its state."""
+    """The same objective, which also records up to ``capacity`` whole episodes in its state."""
 
     def init(key: Key) -> RecordingState:
         return RecordingState(key, empty_experience(env, capacity), jnp.int32(0), bonus.init(key))
@@ -56,7 +56,7 @@ def record_experience(env: Env, bonus: Objective, capacity: int) -> Objective:
     # A learner recognises an optional field that is not in use by its default value.
     defaults = Objective._field_defaults
     in_use = (name for name in changes if name not in defaults or getattr(bonus, name) != defaults[name])
-    return bonus._replace(**{name: changes[name] for name in in_use})
+    return bonus._replace(**{name: changes[name] for name in in_use}, needs="episode")
 
 
 def of_learned(function: Callable) -> Callable:

@@ -1,24 +1,34 @@
 """Stage 3: train pi(a|s,z) to reach the states that the decoder predicts, r = log q(s|z) (Eq. 9 of the paper).
 
-The objective is frozen: ``update`` learns nothing, because stages 1 and 2 have fixed p(s) and with it q(s|z). This is
-the difference between EDL and every method in `edl.baselines`.
+The reward is frozen, because stages 1 and 2 have fixed p(s) and with it q(s|z). This is the difference between EDL and
+every method in `edl.baselines`. The objective only keeps count of which skills succeed: skills that fail are drawn more
+often, and learning stops when the worst skill is good enough.
 """
 
 from typing import Any, Literal
 
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
 from edl.artifacts import Experience, SkillModel, SkillPolicy
 from edl.config import ConfigError, config
 from edl.envs.base import Env
-from edl.envs.rollout import Episode
+from edl.envs.rollout import Episode, Skill
 from edl.learn.distance import Distance, EuclideanDistance, NormalisedDistance
 from edl.learn.reward import posterior_reward, reward
-from edl.learn.rivalry import rival_reward, rival_weight
+from edl.learn.rivalry import antigoal, rival_reward, rival_weight
 from edl.learn.walking import WalkingConfig, WalkingDistance, walking_distance
 from edl.nets.normalise import Normaliser, identity_normaliser
-from edl.objective import Objective, goal_metrics
+from edl.objective import SUCCESS_RADIUS, Objective, goal_distances
 from edl.program import Program, stop_at_target
 from edl.rl.ppo import PPOConfig, paper_ppo, ppo
 from edl.types import Key, Metrics
+
+SUCCESS_RATE = 0.1
+"""Weight of the newest iteration in the running success of a skill."""
+MIN_WEIGHT = 0.2
+"""Weight with which a skill that always succeeds is drawn."""
 
 
 @config
@@ -42,22 +52,38 @@ class LearnConfig:
     """Sibling Rivalry: both siblings train the policy if they end within this distance of each other."""
     radius: float = 0.15
     """delta, the distance from the goal within which the reward counts it as reached."""
-    stop_at: float = 0.99
-    """Stop early when the running mean of goal_success reaches this value. A value above 1 never stops early."""
-    ppo: PPOConfig = PPOConfig(iterations=800)
+    focus: float = 1.0
+    """How much more often skills that fail are drawn: p(z) ~ 0.2 + focus (1 - success of z). 0: all equally often."""
+    stop_at: float = 0.98
+    """Stop early when the running success of the worst skill reaches this value. A value above 1 never stops early."""
+    scale_inputs: bool = True
+    """Give PPO the moments of the explored states: they normalise the critic's antigoal and, without ``ppo.normalise``,
+    the observations. The authors' code does not use them for this."""
+    ppo: PPOConfig = PPOConfig(iterations=800, gamma=0.97, normalise=False)
     """Settings of PPO."""
     walking: WalkingConfig = WalkingConfig()
     """Settings of walking distance."""
 
 
-def paper(**changes: Any) -> LearnConfig:
-    """The paper's settings: Euclidean distance, Sibling Rivalry, 2 x 50 episodes per iteration, 12.5M steps."""
+def paper(env: str = "square", *, rivalry: bool = True, **changes: Any) -> LearnConfig:
+    """The recipe of the authors' code: Euclidean distance, Sibling Rivalry, 2 x 50 episodes per iteration, 12.5M steps.
+
+    Without ``rivalry`` (6.25M steps) the reward is dense and discounted, and ``env``, the name of the env, decides
+    whether inputs are normalised. With siblings the authors' code loses two settings of its configs: the networks have
+    three hidden layers instead of two, and inputs are never normalised.
+
+    Departs from it: without siblings V(s_T) is bootstrapped at the time limit even if the episode ends at its goal, and
+    the authors then do not bootstrap. The docstring of `edl.rl.ppo` lists the differences that concern PPO.
+    """
+    siblings = paper_ppo(hidden=(128, 128, 128), normalise=False, gamma=1.0, bootstrap=False)
     recipe: dict[str, Any] = {
         "reward": "shipped",
         "distance": "euclidean",
-        "rivalry": True,
+        "rivalry": rivalry,
+        "focus": 0.0,
         "stop_at": 2.0,
-        "ppo": paper_ppo(gamma=1.0, bootstrap=False),
+        "scale_inputs": False,
+        "ppo": siblings if rivalry else paper_ppo(env),
     }
     return LearnConfig(**(recipe | changes))
 
@@ -88,34 +114,71 @@ def distance_for(config: LearnConfig, skills: SkillModel, measured: Distance | N
 
 def learn(env: Env, skills: SkillModel, distance: Distance, config: LearnConfig) -> Program[Any, SkillPolicy]:
     """Train a policy for the skills, with a reward in ``distance`` (see `distance_for`)."""
-    normaliser = policy_normaliser(skills.normaliser, env.observation_size)
+    normaliser = policy_normaliser(skills.normaliser, env.observation_size) if config.scale_inputs else None
     objective = edl_objective(skills, distance, config)
     program = ppo(env, objective, config.ppo, codes=skills.codes, normaliser=normaliser)
-    return stop_at_target(program, "goal_success", config.stop_at)
+    return stop_at_target(program, "worst_skill_success", config.stop_at, rate=1.0)
 
 
 def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig) -> Objective:
-    """r = log q(s|z), where nothing is learned besides the policy."""
+    """r = log q(s|z), where nothing is learned besides the policy. The state is the running success of each skill.
 
-    def update(key: Key, state: None, episodes: Episode) -> tuple[None, Metrics]:
-        return state, goal_metrics(episodes, unit)
-
+    Skills from a continuous prior are not counted one by one: they have one common success.
+    """
     unit = distance.normaliser.scale if isinstance(distance, NormalisedDistance) else 1.0
-    common = {"init": lambda key: None, "sample": lambda key, state: skills.sample(key), "update": update}
+
+    def init(key: Key) -> Float[Array, " k"]:
+        return jnp.zeros(1 if skills.continuous else skills.num_skills)
+
+    def sample(key: Key, success: Float[Array, " k"]) -> Skill:
+        if skills.continuous:
+            return skills.sample(key)
+        weights = MIN_WEIGHT + config.focus * (1.0 - success)
+        return skills.skill(jax.random.categorical(key, jnp.log(weights)))
+
+    def update(key: Key, success: Float[Array, " k"], episodes: Episode) -> tuple[Float[Array, " k"], Metrics]:
+        distances, ended = goal_distances(episodes, unit), jax.vmap(lambda episode: episode.ended)(episodes)
+        skill = jnp.zeros_like(episodes.skill.index) if skills.continuous else episodes.skill.index
+        success = update_success(success, distances <= SUCCESS_RADIUS, skill, ended)
+        distance = jnp.sum(distances * ended) / jnp.maximum(jnp.sum(ended), 1)
+        metrics = {"goal_distance": distance, "goal_success": jnp.mean(success)}
+        return success, {**metrics, "worst_skill_success": jnp.min(success)}
+
+    common = {"init": init, "sample": sample, "update": update}
     if config.reward == "posterior":
-        return Objective(**common, reward=lambda state, episode: posterior_reward(skills, episode))
+        return Objective(**common, reward=lambda state, episode: posterior_reward(skills, episode), needs="steps")
     if not config.rivalry:
         to_goals = distance if skills.continuous else distance.for_goals(skills.goals)
         return Objective(
-            **common, reward=lambda state, episode: reward(config.reward, to_goals, config.radius, episode)
+            **common,
+            reward=lambda state, episode: reward(config.reward, to_goals, config.radius, episode),
+            needs="path" if isinstance(distance, WalkingDistance) else "steps",
         )
     return Objective(
         **common,
         reward=lambda state, episode: rival_reward(config.reward, distance, config.radius, episode),
         siblings=2,
-        privileged=lambda state, episode: skills.normaliser(episode.rival),
+        privileged=lambda state, episode: critic_antigoal(skills, distance, config, episode),
         weight=lambda state, episode: rival_weight(distance, config.radius, config.epsilon, episode),
     )
+
+
+def update_success(
+    success: Float[Array, " k"], reached: Bool[Array, " e"], skill: Int[Array, " e"], ended: Bool[Array, " e"]
+) -> Float[Array, " k"]:
+    """The running success of each skill after new episodes. Skills of which no episode has ended keep theirs."""
+    played = jax.nn.one_hot(skill, success.shape[0]) * ended[:, None]
+    count = jnp.sum(played, axis=0)
+    share = jnp.sum(played * reached[:, None], axis=0) / jnp.maximum(count, 1.0)
+    return success + SUCCESS_RATE * jnp.where(count > 0, share - success, 0.0)
+
+
+def critic_antigoal(
+    skills: SkillModel, distance: Distance, config: LearnConfig, episode: Episode
+) -> Float[Array, " s"]:
+    """The antigoal as the critic sees it."""
+    rival = antigoal(distance, config.radius, episode)
+    return skills.normaliser(rival) if config.scale_inputs else rival
 
 
 def policy_normaliser(normaliser: Normaliser, observation_size: int) -> Normaliser:

@@ -1,13 +1,15 @@
 """Sibling Rivalry (Trott et al., 2019): two episodes from one start with one skill; each is the other's *antigoal*.
 
 A distance to a goal is deceptive if a wall is in the way: the policy stays at the wall, the nearest point it knows. If
-two siblings end apart, each is rewarded for its distance to the point where the other got stuck,
+two siblings end apart, each is rewarded for its distance to the point g' where the other got stuck,
 
-    r_T = min(0, -d(s_T, g) + d(s_T, s_T')) + 1{d(s_T, g) <= delta},   r_t = 1{d(s_{t+1}, g) <= delta} before,
+    r_T = min(0, -d(s_T, g) + d(s_T, g')) + 1{d(s_T, g) <= delta},   r_t = 1{d(s_{t+1}, g) <= delta} before,
 
-so that a local optimum has no advantage once both siblings end in it. The sibling farther from the goal always trains
-the policy. The closer one trains it only if the two ended within epsilon of each other, or if it succeeded. The critic
-sees the antigoal; the policy does not.
+so that a local optimum has no advantage once both siblings end in it. The antigoal g' is the last state s_T' of the
+other sibling, or the goal itself if that one succeeded, d(s_T', g) <= delta, as in the authors' code: the reward of the
+first is then 0 wherever it ends. The sibling farther from the goal always trains the policy. The closer one trains it
+only if the two ended within epsilon of each other, or if it succeeded; a sibling that succeeded counts as ending at the
+goal. The critic sees the antigoal; the policy does not.
 """
 
 import jax.numpy as jnp
@@ -22,7 +24,7 @@ from edl.types import Scalar
 def rival_reward(name: str, distance: Distance, radius: float | Scalar, episode: Episode) -> Float[Array, " t"]:
     """The self-balancing terminal reward. -d is the score of the named reward: ``shipped`` is the formula above."""
     to_goal = distance.along(episode.features, episode.skill.goal)
-    to_rival = distance.along(episode.features, episode.rival)
+    to_rival = distance.along(episode.features, antigoal(distance, radius, episode))
     score = SCORES[name]
     end = episode.length
     balance = jnp.minimum(0.0, score(to_goal)[end] - score(to_rival)[end])
@@ -30,10 +32,17 @@ def rival_reward(name: str, distance: Distance, radius: float | Scalar, episode:
     return inside.at[end - 1].add(balance)
 
 
+def antigoal(distance: Distance, radius: float | Scalar, episode: Episode) -> Float[Array, " s"]:
+    """g': the last state of the other sibling, or the goal if that one succeeded."""
+    goal = episode.skill.goal
+    return jnp.where(distance.along(episode.rival[None], goal)[0] <= radius, goal, episode.rival)
+
+
 def rival_weight(distance: Distance, radius: float | Scalar, epsilon: float | Scalar, episode: Episode) -> Scalar:
     """1 if this sibling trains the policy, else 0."""
-    ends = jnp.stack([episode.last, episode.rival])
-    own, other = jnp.linalg.norm(ends - episode.skill.goal, axis=-1)
-    succeeded = distance.along(episode.features, episode.skill.goal)[episode.length] <= radius
-    between = jnp.linalg.norm(episode.last - episode.rival)
+    goal = episode.skill.goal
+    succeeded = distance.along(episode.features, goal)[episode.length] <= radius
+    ends = jnp.stack([jnp.where(succeeded, goal, episode.last), antigoal(distance, radius, episode)])
+    own, other = jnp.linalg.norm(ends - goal, axis=-1)
+    between = jnp.linalg.norm(ends[0] - ends[1])
     return ((own >= other) | (between < epsilon) | succeeded).astype(jnp.float32)

@@ -13,6 +13,9 @@ through a wall spoils all distances. Therefore two states are never joined only 
   *followed*: if a move crosses a landmark's segment, the episode is certainly at that landmark. Until the next
   crossing, it stays there, or goes to another landmark that is visible from there (the path to it is hardly longer
   than the straight line).
+* Near the end of a wall, landmarks on both sides are visible, and an episode that slides along the wall crosses none of
+  them. Of several landmarks that are about as close, the one *farthest* from the goal then counts. A wrong choice of
+  the near side would reward the policy for standing behind the wall, and it would stay there.
 
 Lengths are in typical moves (`edl.graph.landmarks.typical_move`), except for the result of `WalkingDistance.along`.
 """
@@ -47,6 +50,9 @@ MAX_DETOUR, DETOUR_SLACK = 1.25, 0.1
 `DETOUR_SLACK`."""
 LANDMARK_RADIUS = 1.0
 """An episode stays at its landmark while it is within this distance."""
+AMBIGUITY_RADIUS = 0.5
+"""If an episode crosses no landmark, it may be at any visible landmark that is at most this much farther away than the
+closest one."""
 NEARBY_RADIUS = 0.8
 """A state's path to a goal may continue from landmarks within this distance."""
 
@@ -101,7 +107,7 @@ class WalkingDistance(Distance):
             goal_is_visible = (straight <= SIGHT_RADIUS) & (walking <= MAX_DETOUR * straight + SIGHT_SLACK)
             return jnp.where(goal_is_visible, straight, walking)
 
-        distances = jax.vmap(measure)(path, self.follow(path))
+        distances = jax.vmap(measure)(path, self.follow(path, to_goal))
         return distances * jnp.exp(jnp.mean(jnp.log(self.unit)))
 
     def for_goals(self, goals: Float[Array, "k s"]) -> "WalkingDistance":
@@ -135,16 +141,25 @@ class WalkingDistance(Distance):
         """The row of the nearest reference state."""
         return jnp.argmin(squared_distances(state, self.reference_states))
 
-    def follow(self, path: Float[Array, "t1 s"]) -> Int[Array, " t1"]:
-        """The landmark that an episode is at, for each of its states."""
+    def follow(self, path: Float[Array, "t1 s"], to_goal: Float[Array, " m"] | None = None) -> Int[Array, " t1"]:
+        """The landmark that an episode is at, for each of its states.
+
+        ``to_goal`` are the distances from all landmarks to a goal. With them, an ambiguous position is the one that is
+        farthest from the goal; without them, it is the closest landmark.
+        """
         first = self.first_landmark(path[0])
 
         def move(landmark: Int[Array, ""], step: tuple) -> tuple[Int[Array, ""], Int[Array, ""]]:
             state, crosses, crossed = step
             visible = self.visible[landmark]
             stays = jnp.sum((self.landmarks[landmark] - state) ** 2) <= LANDMARK_RADIUS**2
-            closest = visible[jnp.argmin(squared_distances_to_rows(state, self.landmarks, visible))]
-            landmark = jnp.where(crosses, crossed, jnp.where(stays, landmark, closest))
+            gaps = jnp.sqrt(squared_distances_to_rows(state, self.landmarks, visible))
+            if to_goal is None:
+                moves_to = visible[jnp.argmin(gaps)]
+            else:
+                possible = gaps <= jnp.min(gaps) + AMBIGUITY_RADIUS
+                moves_to = visible[jnp.argmax(jnp.where(possible, to_goal[visible], -jnp.inf))]
+            landmark = jnp.where(crosses, crossed, jnp.where(stays, landmark, moves_to))
             return landmark, landmark
 
         _, landmarks = jax.lax.scan(move, first, (path[1:], *self.last_crossed(path)))

@@ -5,6 +5,18 @@ Each iteration plays episodes with the current policy and takes gradient steps o
     L(theta) = E[ min(rho A, clip(rho, 1 - eps, 1 + eps) A) ] - c_V (V - R)^2 + c_H H(pi),  rho = pi / pi_old.
 
 The actor sees (s, z). The critic sees (s, z) and the objective's ``privileged`` input (Sibling Rivalry: the antigoal).
+
+An iteration plays whole episodes, or, with ``unroll``, the next few steps of episodes that go on from one iteration to
+the next. Long episodes need the latter: progress depends on the number of iterations more than on their size. The
+advantage is then cut at the end of the part, where it bootstraps from V.
+
+`paper_ppo` is the recipe of the authors' code. Departs from it:
+- Running moments are updated once per iteration, and not after every gradient step; their variance has no minimum of
+  0.01, and normalised inputs are not clipped to [-5, 5]. None of this matters for points in a maze.
+- Episodes of weight 0 (masked siblings) stay in the minibatches, where they have no gradient; the authors remove them
+  before they cut the rest into ten minibatches. Shapes must not depend on the data here.
+- Adam divides its epsilon by the bias correction of the second moment in the authors' code, and here it does not. That
+  slows down their first hundred gradient steps.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -13,22 +25,22 @@ import jax
 import jax.flatten_util
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from edl.artifacts import Integration, SkillPolicy, concatenate
-from edl.config import config
+from edl.config import check, config
 from edl.envs.base import Env
-from edl.envs.rollout import Episode, rollout
+from edl.envs.rollout import Actor, Episode, Skill, continue_rollout, rollout
 from edl.nets.distributions import Distribution, action_distribution
-from edl.nets.mlp import MLP, mlp
-from edl.nets.normalise import Normaliser, RunningMoments, identity_normaliser, running_moments
+from edl.nets.mlp import MLP, Initialisation, mlp
+from edl.nets.normalise import Normaliser, RunningMoments, fold_normaliser, identity_normaliser, running_moments
 from edl.nets.optim import Trained, apply_gradients, minibatch_orders, new_trained
 from edl.objective import Objective, check_supported
 from edl.program import Program
 from edl.rl.advantage import gae
 from edl.types import Key, Metrics, Scalar
 
-SUPPORTED = ("siblings", "privileged", "weight", "before_rewards")
+SUPPORTED = ("siblings", "privileged", "weight", "before_rewards", "learns", "needs")
 """The optional fields of an `Objective` that PPO uses. It rejects an objective that sets any other."""
 
 
@@ -40,6 +52,9 @@ class PPOConfig:
     """Iterations. Each plays episodes and takes gradient steps on them."""
     rollouts: int = 128
     """Skills drawn per iteration. Each is played once, or once per sibling."""
+    unroll: int = 0
+    """Steps of each episode per iteration; it must divide the horizon. ``rollouts`` episodes are then under way at the
+    same time, and each is followed by a new one when it is over. 0: whole episodes."""
     epochs: int = 4
     """Passes over the episodes of an iteration."""
     minibatches: int = 8
@@ -48,8 +63,15 @@ class PPOConfig:
     """Sizes of the hidden layers of the actor and of the critic."""
     distribution: Literal["beta", "tanh_gaussian"] = "beta"
     """Distribution of continuous actions. Discrete actions always have a categorical distribution."""
-    normalise: bool = False
-    """Normalise observations by running moments (otherwise by the moments of the explored states, if there are any)."""
+    initialisation: Initialisation = "xavier"
+    """``xavier``: Xavier-uniform weights, zero biases, and a policy that starts at its mean. ``fan_in``: the default of
+    PyTorch, as in the authors' code."""
+    normalise: bool = True
+    """Normalise observations by running moments of the observations seen in training. Otherwise they are normalised by
+    the normaliser that the method passes to `ppo`, if any."""
+    normalise_codes: bool = False
+    """Running moments also normalise z and the critic's privileged input, as in the authors' code. Only with
+    ``normalise``."""
     bootstrap: bool = True
     """Bootstrap from V(s_T) at the time limit. Turn it off if the reward is terminal and undiscounted."""
     learning_rate: float = 2e-3
@@ -70,20 +92,36 @@ class PPOConfig:
     """Maximum norm of the gradient of both networks together. None: no limit."""
     adam_epsilon: float = 1e-5
     """Epsilon of Adam."""
+    averaging: float = 0.9
+    """The trained policy has averaged parameters: after each iteration, the average keeps this share of its value and
+    takes the rest from the actor. A single actor is noisy if learning stops early, when its steps are still large. 0:
+    no average."""
 
 
-def paper_ppo(**changes: Any) -> PPOConfig:
-    """The paper's table: horizon 2500, batches of 250, 4 epochs; Adam's epsilon as in the authors' code."""
+RAW_INPUTS = ("square",)
+"""Envs in which the authors do not normalise inputs. They normalise them in their tree maze."""
+
+
+def paper_ppo(env: str = "square", **changes: Any) -> PPOConfig:
+    """The recipe of the authors' code: 50 episodes per iteration, ten minibatches of 250 steps, four epochs.
+
+    It agrees with the paper's table. Where the table has a grid, it is the value of every config that the authors have
+    released. ``env`` is the name of the env, which decides whether inputs are normalised.
+    """
     recipe: dict[str, Any] = {
         "iterations": 2500,
         "rollouts": 50,
         "minibatches": 10,
+        "initialisation": "fan_in",
+        "normalise": env not in RAW_INPUTS,
+        "normalise_codes": True,
         "learning_rate": 3e-4,
         "last_learning_rate": 3e-4,
         "gae_lambda": 0.98,
-        "entropy_weight": 0.01,
+        "entropy_weight": 0.025,
         "max_gradient_norm": None,
         "adam_epsilon": 1e-3,
+        "averaging": 0.0,
     }
     return PPOConfig(**(recipe | changes))
 
@@ -96,11 +134,30 @@ class Agent(NamedTuple):
 
 
 class PPOState(NamedTuple):
-    """The carry from one iteration to the next. ``objective`` is the state of the objective."""
+    """The carry from one iteration to the next. ``objective`` is the state of the objective.
+
+    ``average`` is the running average of the actor's parameters. ``running`` are the episodes under way, with
+    ``unroll``.
+    """
 
     agent: Agent
+    average: MLP
     objective: Any
     moments: RunningMoments
+    running: "RunningEpisode | None" = None
+
+
+class RunningEpisode(NamedTuple):
+    """An episode under way. ``parts_left`` is the number of parts until its time limit; 0 if it is over.
+
+    ``path`` are the features of its states so far, if the objective needs them; ``begin`` is the number of its steps.
+    """
+
+    state: PyTree
+    skill: Skill
+    parts_left: Int[Array, ""]
+    begin: Int[Array, ""]
+    path: Float[Array, "t1 s"] | None
 
 
 class Batch(NamedTuple):
@@ -125,38 +182,89 @@ def ppo(
 ) -> Program[PPOState, SkillPolicy]:
     """Train pi(a|s,z) to maximise the objective's reward; ``integrate`` combines s and z into the networks' input."""
     check_supported(objective, "ppo()", SUPPORTED)
+    check_unroll(env, objective, config)
     distribution = action_distribution(env.action_space, config.distribution)
     fixed = identity_normaliser(env.observation_size) if normaliser is None else normaliser
     optimiser = optax.adam(linear_schedule(config), eps=config.adam_epsilon)
 
-    def policy_of(state: PPOState) -> SkillPolicy:
-        normaliser = state.moments.normaliser() if config.normalise else fixed
-        return SkillPolicy(state.agent.actor.params, normaliser, distribution, codes, integrate=integrate)
+    def policy_of(state: PPOState, actor: MLP) -> SkillPolicy:
+        normaliser = fixed
+        if normalises_codes(config):
+            actor = fold_normaliser(actor, state.moments.normaliser())
+            normaliser = identity_normaliser(env.observation_size)
+        elif config.normalise:
+            normaliser = state.moments.normaliser()
+        return SkillPolicy(actor, normaliser, distribution, codes, integrate=integrate)
 
     def init(key: Key) -> PPOState:
         actor_key, critic_key, objective_key, example_key = jax.random.split(key, 4)
         learned = objective.init(objective_key)
         example = jax.eval_shape(lambda: privileged_example(example_key, env, objective, learned, distribution))
         inputs = jax.eval_shape(integrate, jnp.zeros(env.observation_size), codes[0]).shape[0]
-        actor = mlp(actor_key, (inputs, *config.hidden, distribution.size), last_scale=1e-2)
-        critic = mlp(critic_key, (inputs + example.shape[0], *config.hidden, 1))
+        critic_inputs = inputs + example.shape[0]
+        how: dict[str, Any] = {"initialisation": config.initialisation}
+        actor = mlp(actor_key, (inputs, *config.hidden, distribution.size), last_scale=1e-2, **how)
+        critic = mlp(critic_key, (critic_inputs, *config.hidden, 1), **how)
         agent = Agent(new_trained(optimiser, actor), new_trained(optimiser, critic))
-        return PPOState(agent, learned, running_moments(env.observation_size))
+        moments = running_moments(critic_inputs if normalises_codes(config) else env.observation_size)
+        running = start_episodes(example_key, env, objective, learned, config) if config.unroll else None
+        return PPOState(agent, actor, learned, moments, running)
 
     def step(state: PPOState, key: Key) -> tuple[PPOState, Metrics]:
         play_key, shuffle_key, update_key = jax.random.split(key, 3)
-        policy = policy_of(state)
-        episodes = play_episodes(play_key, env, objective, state.objective, policy, config.rollouts)
-        state = state._replace(objective=objective.before_rewards(state.objective, episodes))
+        policy, learned, metrics = policy_of(state, state.agent.actor.params), state.objective, {}
+        if objective.learns == "separately":
+            play_key, separate_key = jax.random.split(play_key)
+            separate = play_episodes(separate_key, env, objective, learned, policy, config.rollouts)
+            learned, metrics = objective.update(update_key, learned, separate)
+        running = state.running
+        if running is None:
+            episodes = play_episodes(play_key, env, objective, learned, policy, config.rollouts)
+        else:
+            running, episodes = continue_episodes(play_key, env, objective, learned, policy, running, config.unroll)
+        if objective.learns == "before":
+            learned, metrics = objective.update(update_key, learned, episodes)
+        state = state._replace(objective=objective.before_rewards(learned, episodes), running=running)
         batch, rewards = prepare_batch(state, objective, episodes, policy, config)
         agent, losses = update_agent(shuffle_key, state.agent, batch, distribution, optimiser, config)
-        learned, metrics = objective.update(update_key, state.objective, episodes)
-        moments = state.moments.update(*flat_observations(episodes)) if config.normalise else state.moments
+        moments = update_moments(state, objective, episodes, policy, config)
+        learned = state.objective
+        if objective.learns == "after":
+            learned, metrics = objective.update(update_key, learned, episodes)
         metrics = {"return": jnp.mean(jnp.sum(rewards, axis=1)), **losses, **metrics}
-        return PPOState(agent, learned, moments), metrics
+        average = average_parameters(state.average, agent.actor.params, config.averaging)
+        return PPOState(agent, average, learned, moments, running), metrics
 
-    env_steps = config.rollouts * objective.siblings * env.horizon
-    return Program(init, step, policy_of, config.iterations, env_steps)
+    def finish(state: PPOState) -> SkillPolicy:
+        return policy_of(state, state.average)
+
+    batches = 2 if objective.learns == "separately" else 1
+    env_steps = batches * config.rollouts * objective.siblings * (config.unroll or env.horizon)
+    return Program(init, step, finish, config.iterations, env_steps)
+
+
+def average_parameters(average: MLP, actor: MLP, keep: float | Scalar) -> MLP:
+    """The average keeps a share of its value and takes the rest from the actor."""
+    return jax.tree.map(lambda old, new: keep * old + (1 - keep) * new, average, actor)
+
+
+def check_unroll(env: Env, objective: Objective, config: PPOConfig) -> None:
+    """Reject parts of episodes that the env or the objective cannot serve."""
+    if not config.unroll:
+        return
+    check(
+        env.horizon % config.unroll == 0,
+        f"unroll must divide the {env.horizon} steps of an episode (got {config.unroll}). Change ppo.unroll.",
+    )
+    check(
+        objective.needs != "episode" and objective.siblings == 1 and objective.learns != "separately",
+        f"this method needs whole episodes (got unroll={config.unroll}). Set ppo.unroll to 0.",
+    )
+
+
+def normalises_codes(config: PPOConfig) -> bool:
+    """Whether running moments normalise all inputs of the networks, and not only observations."""
+    return config.normalise and config.normalise_codes
 
 
 def linear_schedule(config: PPOConfig) -> optax.Schedule:
@@ -178,6 +286,16 @@ def privileged_example(
 # Playing
 
 
+def actor_of(policy: SkillPolicy) -> Actor:
+    """Acts with the noise of an action, and returns the parameters of the action distribution as well."""
+
+    def act(noise: Any, observation: Float[Array, " o"], code: Float[Array, " z"]) -> tuple[Array, Any]:
+        params = policy(observation, code)
+        return policy.distribution.transform(noise, params), params
+
+    return act
+
+
 def play_episodes(
     key: Key, env: Env, objective: Objective, learned: Any, policy: SkillPolicy, rollouts: int
 ) -> Episode:
@@ -187,21 +305,66 @@ def play_episodes(
     ``episode.extras`` are the parameters of the action distribution.
     """
 
-    def act(noise, observation, code):
-        params = policy(observation, code)
-        return policy.distribution.transform(noise, params), params
-
     def play_siblings(key):
         skill_key, start_key, play_key = jax.random.split(key, 3)
         skill = objective.sample(skill_key, learned)
         keys = jax.random.split(play_key, objective.siblings)
         noise = policy.distribution.noise
+        act = actor_of(policy)
         episodes = jax.vmap(lambda key: rollout(key, env, act, skill, start_key=start_key, draw=noise))(keys)
         episodes = episodes._replace(skill=jax.tree.map(lambda x: jnp.stack([x] * objective.siblings), skill))
         return episodes._replace(rival=jnp.roll(jax.vmap(lambda episode: episode.last)(episodes), 1, axis=0))
 
     siblings = jax.vmap(play_siblings)(jax.random.split(key, rollouts))
     return jax.tree.map(lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]), siblings)
+
+
+def start_episodes(key: Key, env: Env, objective: Objective, learned: Any, config: PPOConfig) -> RunningEpisode:
+    """New episodes. Their first one is shortened to a random number of parts, so that they do not end together."""
+
+    def start(key: Key) -> RunningEpisode:
+        parts_key, key = jax.random.split(key)
+        episode = new_episode(key, env, objective, learned, config.unroll)
+        return episode._replace(parts_left=jax.random.randint(parts_key, (), 1, episode.parts_left + 1))
+
+    return jax.vmap(start)(jax.random.split(key, config.rollouts))
+
+
+def new_episode(key: Key, env: Env, objective: Objective, learned: Any, unroll: int) -> RunningEpisode:
+    """An episode at its start, with a skill of the objective."""
+    reset_key, skill_key = jax.random.split(key)
+    state, skill = env.reset(reset_key), objective.sample(skill_key, learned)
+    first = env.features(env.observe(state))
+    path = jnp.tile(first, (env.horizon + 1, 1)) if objective.needs == "path" else None
+    return RunningEpisode(state, skill, jnp.int32(env.horizon // unroll), jnp.int32(0), path)
+
+
+def continue_episodes(
+    key: Key,
+    env: Env,
+    objective: Objective,
+    learned: Any,
+    policy: SkillPolicy,
+    running: RunningEpisode,
+    unroll: int,
+) -> tuple[RunningEpisode, Episode]:
+    """Play the next ``unroll`` steps of every episode under way. Episodes that are over are replaced by new ones."""
+
+    def continue_one(key: Key, episode: RunningEpisode) -> tuple[RunningEpisode, Episode]:
+        new_key, play_key = jax.random.split(key)
+        fresh = new_episode(new_key, env, objective, learned, unroll)
+        episode = jax.tree.map(lambda new, old: jnp.where(episode.parts_left == 0, new, old), fresh, episode)
+        noise = policy.distribution.noise
+        state, part = continue_rollout(
+            play_key, env, actor_of(policy), episode.skill, episode.state, unroll, draw=noise
+        )
+        path = episode.path
+        if path is not None:
+            path = jax.lax.dynamic_update_slice_in_dim(path, part.features[1:], episode.begin + 1, axis=0)
+        left = jnp.where(part.ended, 0, episode.parts_left - 1)
+        return RunningEpisode(state, episode.skill, left, episode.begin + unroll, path), part
+
+    return jax.vmap(continue_one)(jax.random.split(key, running.parts_left.shape[0]), running)
 
 
 def flat_observations(episodes: Episode) -> tuple[Float[Array, "n o"], Array]:
@@ -213,18 +376,49 @@ def flat_observations(episodes: Episode) -> tuple[Float[Array, "n o"], Array]:
 # Preparing the batch
 
 
+def network_inputs(objective: Objective, learned: Any, episode: Episode, policy: SkillPolicy) -> Float[Array, "t1 c"]:
+    """The inputs of the critic in every state of an episode. Their first columns are the actor's."""
+    observations = jax.vmap(policy.normaliser)(episode.observations)
+    actor_inputs = jax.vmap(policy.integrate, (0, None))(observations, episode.skill.code)
+    privileged = jnp.tile(objective.privileged(learned, episode), (actor_inputs.shape[0], 1))
+    return jnp.concatenate([actor_inputs, privileged], axis=-1)
+
+
+def update_moments(
+    state: PPOState, objective: Objective, episodes: Episode, policy: SkillPolicy, config: PPOConfig
+) -> RunningMoments:
+    """Add the episodes to the running moments, if there are any."""
+    if not config.normalise:
+        return state.moments
+    if not config.normalise_codes:
+        return state.moments.update(*flat_observations(episodes))
+    inputs = jax.vmap(lambda episode: network_inputs(objective, state.objective, episode, policy)[:-1])(episodes)
+    return state.moments.update(inputs.reshape(-1, inputs.shape[-1]), episodes.valid.reshape(-1))
+
+
+def rewards_of(
+    objective: Objective, learned: Any, episode: Episode, running: RunningEpisode | None
+) -> Float[Array, " t"]:
+    """The rewards of an episode, or of the part that was just played of an episode under way."""
+    if running is None or running.path is None:
+        return objective.reward(learned, episode)
+    steps, horizon = episode.valid.shape[0], running.path.shape[0] - 1
+    begin = running.begin - steps
+    so_far = episode._replace(features=running.path, valid=jnp.arange(horizon) < begin + episode.length)
+    return jax.lax.dynamic_slice_in_dim(objective.reward(learned, so_far), begin, steps)
+
+
 def prepare_batch(
     state: PPOState, objective: Objective, episodes: Episode, policy: SkillPolicy, config: PPOConfig
 ) -> tuple[Batch, Float[Array, "e t"]]:
     """The batch of the episodes that ``policy`` played, flattened to one row per step; and their rewards."""
 
-    def of_one(episode: Episode) -> tuple[Batch, Float[Array, " t"]]:
-        rewards = jnp.where(episode.valid, objective.reward(state.objective, episode), 0.0)
+    def of_one(episode: Episode, running: RunningEpisode | None) -> tuple[Batch, Float[Array, " t"]]:
+        rewards = jnp.where(episode.valid, rewards_of(objective, state.objective, episode, running), 0.0)
         weights = objective.weight(state.objective, episode) * episode.valid
-        observations = jax.vmap(policy.normaliser)(episode.observations)
-        actor_inputs = jax.vmap(policy.integrate, (0, None))(observations, episode.skill.code)
-        privileged = jnp.tile(objective.privileged(state.objective, episode), (actor_inputs.shape[0], 1))
-        critic_inputs = jnp.concatenate([actor_inputs, privileged], axis=-1)
+        critic_inputs = network_inputs(objective, state.objective, episode, policy)
+        if normalises_codes(config):
+            critic_inputs = jax.vmap(state.moments.normaliser())(critic_inputs)
         values = jax.vmap(state.agent.critic.params)(critic_inputs)[:, 0]
         terminated = episode.terminated if config.bootstrap else episode.terminated | episode.truncated
         advantages = gae(rewards, values, terminated, episode.valid, config.gamma, config.gae_lambda)
@@ -232,7 +426,7 @@ def prepare_batch(
         returns = advantages + values[:-1]
         return Batch(critic_inputs[:-1], episode.actions, log_probs, advantages, returns, weights), rewards
 
-    batch, rewards = jax.vmap(of_one)(episodes)
+    batch, rewards = jax.vmap(of_one)(episodes, state.running)
     batch = batch._replace(advantages=standardise(batch.advantages, batch.weights))
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch), rewards
 

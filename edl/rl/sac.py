@@ -10,6 +10,12 @@ gradient steps on sampled transitions:
 
 The expectation is over one reparametrised action, or over all actions if they are discrete (Christodoulou, 2019).
 
+The first version of SAC, which the authors of EDL use, learns V with a network of its own (``value_network``):
+
+    L_V      = (V(s,z) - min_i Q_i(s,z,a) + alpha log pi(a|s,z))^2,      a ~ pi(.|s,z)
+    L_Q      = sum_i (Q_i(s,z,a) - r - gamma (1 - terminated) V'(s',z))^2,   V' a target that follows V slowly
+    L_pi     = alpha log pi(a|s,z) - Q_1(s,z,a),   through the action a ~ pi(.|s,z)
+
 Old rewards go out of date while an objective learns. So rewards are computed again whenever a minibatch is sampled
 (``refresh_rewards``), for each transition as an episode of one step: see `edl.rl.replay.as_episode`. Turn this off for
 a reward for whole episodes; each step then keeps the reward computed when it was played. The objective learns before
@@ -34,7 +40,7 @@ from edl.config import check, config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.nets.distributions import Categorical, TanhGaussian, action_distribution
-from edl.nets.mlp import MLP, mlp
+from edl.nets.mlp import MLP, Initialisation, mlp
 from edl.nets.normalise import Normaliser, RunningMoments, identity_normaliser, running_moments
 from edl.nets.optim import Trained, gradient_step, new_trained
 from edl.objective import Objective, check_supported, keep_skill
@@ -81,8 +87,15 @@ class SACConfig:
     """Transitions per gradient step."""
     hidden: tuple[int, ...] = (128, 128)
     """Sizes of the hidden layers of the actor and of the critics."""
-    normalise: bool = False
-    """Normalise observations by running moments (otherwise by the given normaliser, if there is one)."""
+    initialisation: Initialisation = "xavier"
+    """``xavier``: Xavier-uniform weights, zero biases, and a policy that starts at its mean. ``fan_in``: the default of
+    PyTorch, as in the authors' code of EDL."""
+    normalise: bool = True
+    """Normalise observations by running moments of the observations seen in training. Otherwise they are normalised by
+    the normaliser that the method passes to `sac`, if any."""
+    value_network: bool = False
+    """Learn V(s,z) with a network of its own, and train the policy on Q_1 alone, as in the first version of SAC and in
+    the authors' code of EDL. There the target of V starts at random weights and not at those of V; so it does here."""
     refresh_rewards: bool = True
     """Compute the reward of a transition when it is sampled, instead of when it is played."""
     objective_batch_size: int = 0
@@ -96,26 +109,32 @@ class SACConfig:
     entropy_weight: float = 0.1
     """alpha, or its initial value if it is learned."""
     learning_rate: float = 1e-3
-    """Learning rate of the actor, the critics and alpha."""
+    """Learning rate of the actor, the critics, V and alpha."""
+    adam_epsilon: float = 1e-8
+    """Epsilon of Adam."""
     gamma: float = 0.99
     """Discount factor."""
     tau: float = 0.005
-    """Fraction by which the target critics move towards the critics per gradient step."""
+    """Fraction by which the target networks move towards the critics (or towards V) per gradient step."""
 
 
 Actions: TypeAlias = Categorical | TanhGaussian
 
 
 class Agent(eqx.Module):
-    """The actor pi(a|s,z), both critics Q_i(s,z,a) with a leading axis, and log alpha (unused if alpha is fixed)."""
+    """The actor pi(a|s,z), both critics Q_i(s,z,a) with a leading axis, and log alpha (unused if alpha is fixed).
+
+    ``value`` is V(s,z), or None if it has no network of its own.
+    """
 
     actor: MLP
     critics: MLP
     log_alpha: Scalar
+    value: MLP | None = None
 
 
 class Learner(NamedTuple):
-    """The agent with its optimiser, and the target critics."""
+    """The agent with its optimiser, and the target networks: those of the critics, or that of V."""
 
     agent: Trained
     targets: MLP
@@ -179,9 +198,10 @@ def sac(
     """Train pi(a|s,z) to maximise the objective's reward."""
     check_supported(objective, "sac()", SUPPORTED)
     check_config(env, objective, config)
-    settings, loss = loss_settings(env, config), select_loss(objective)
+    settings, loss = loss_settings(env, config), select_loss(objective, config)
     fixed = identity_normaliser(env.observation_size) if normaliser is None else normaliser
-    optimiser = optax.flatten(optax.adam(config.learning_rate))  # flat: one loop to compile instead of one per layer
+    # flat: one loop to compile instead of one per layer
+    optimiser = optax.flatten(optax.adam(config.learning_rate, eps=config.adam_epsilon))
     values = 1 if objective.linear is None else codes.shape[-1]
 
     def policy_of(actor: MLP, moments: RunningMoments) -> SkillPolicy:
@@ -190,8 +210,7 @@ def sac(
     def init(key: Key) -> SACState:
         agent_key, objective_key, example_key = jax.random.split(key, 3)
         learned = objective.init(objective_key)
-        inputs = env.observation_size + codes.shape[-1]
-        agent = new_agent(agent_key, inputs, settings.actions, config.hidden, config.entropy_weight, values)
+        agent, targets = new_networks(agent_key, env.observation_size + codes.shape[-1], settings, config, values)
         moments = running_moments(env.observation_size)
 
         def example_transitions() -> Transition:
@@ -199,7 +218,7 @@ def sac(
             return to_transitions(episodes, episode_rewards(objective, learned, episodes)[0])[0]
 
         replay = empty_replay(jax.eval_shape(example_transitions), config.capacity)
-        return SACState(Learner(new_trained(optimiser, agent), agent.critics), replay, learned, moments)
+        return SACState(Learner(new_trained(optimiser, agent), targets), replay, learned, moments)
 
     def step(state: SACState, key: Key) -> tuple[SACState, Metrics]:
         play_key, update_key, draw_key, relabel_key, objective_key = jax.random.split(key, 5)
@@ -251,6 +270,11 @@ def check_config(env: Env, objective: Objective, config: SACConfig) -> None:
         "refresh_rewards must be true for an objective with 'relabel' or 'linear' (got False), because its rewards can "
         "only be computed when transitions are sampled. Leave refresh_rewards at its default.",
     )
+    check(
+        not config.value_network or objective.linear is None,
+        "value_network must be false for an objective with 'linear' (got True), because its critics learn successor "
+        "features. Leave value_network at its default.",
+    )
 
 
 def steps_per_iteration(env: Env, config: SACConfig) -> int:
@@ -265,17 +289,34 @@ def loss_settings(env: Env, config: SACConfig) -> LossSettings:
     return LossSettings(actions, config.gamma, alpha, config.target_entropy_share)
 
 
-def select_loss(objective: Objective) -> Loss:
-    """`sac_loss`, or `successor_loss` if the objective's reward is linear in z."""
+def select_loss(objective: Objective, config: SACConfig) -> Loss:
+    """`sac_loss`, `value_network_loss`, or `successor_loss` if the objective's reward is linear in z."""
     if objective.linear is None:
-        return sac_loss
+        return value_network_loss if config.value_network else sac_loss
     from edl.rl.successor import successor_loss  # here, because it imports this file
 
     return functools.partial(successor_loss, gpi_codes=objective.linear.gpi_codes)
 
 
+def new_networks(key: Key, inputs: int, settings: LossSettings, config: SACConfig, values: int) -> tuple[Agent, MLP]:
+    """An untrained agent and its target networks."""
+    how = config.initialisation
+    agent = new_agent(key, inputs, settings.actions, config.hidden, config.entropy_weight, values, how)
+    if not config.value_network:
+        return agent, agent.critics
+    sizes, keys = (inputs, *config.hidden, 1), jax.random.split(jax.random.fold_in(key, 1))
+    value, target = (mlp(each, sizes, initialisation=how) for each in keys)
+    return Agent(agent.actor, agent.critics, agent.log_alpha, value), target
+
+
 def new_agent(
-    key: Key, inputs: int, actions: Actions, hidden: tuple[int, ...], alpha: float | Scalar, values: int = 1
+    key: Key,
+    inputs: int,
+    actions: Actions,
+    hidden: tuple[int, ...],
+    alpha: float | Scalar,
+    values: int = 1,
+    initialisation: Initialisation = "xavier",
 ) -> Agent:
     """An untrained agent whose critics compute ``values`` numbers per action.
 
@@ -283,9 +324,10 @@ def new_agent(
     """
     actor_key, critic_key = jax.random.split(key)
     first, last = (inputs, actions.size) if isinstance(actions, Categorical) else (inputs + actions.low.shape[0], 1)
+    how: dict[str, Any] = {"initialisation": initialisation}
     return Agent(
-        actor=mlp(actor_key, (inputs, *hidden, actions.size), last_scale=1e-2),
-        critics=jax.vmap(lambda key: mlp(key, (first, *hidden, last * values)))(jax.random.split(critic_key)),
+        actor=mlp(actor_key, (inputs, *hidden, actions.size), last_scale=1e-2, **how),
+        critics=jax.vmap(lambda key: mlp(key, (first, *hidden, last * values), **how))(jax.random.split(critic_key)),
         log_alpha=jnp.log(jnp.asarray(alpha, jnp.float32)),
     )
 
@@ -354,17 +396,16 @@ def update_learner(
     optimiser: optax.GradientTransformation,
     tau: float | Scalar,
 ) -> tuple[Learner, Metrics]:
-    """One gradient step of actor, critics and alpha together, each on its own term of the loss; then of the targets."""
+    """One gradient step of all networks and alpha together, each on its own term of the loss; then of the targets."""
     agent, metrics = gradient_step(optimiser, learner.agent, loss, batch, learner.targets, settings)
-    targets = jax.tree.map(lambda old, new: old + tau * (new - old), learner.targets, agent.params.critics)
+    followed = agent.params.critics if agent.params.value is None else agent.params.value
+    targets = jax.tree.map(lambda old, new: old + tau * (new - old), learner.targets, followed)
     return Learner(agent, targets), metrics
 
 
 def sac_loss(agent: Agent, batch: Batch, targets: MLP, settings: LossSettings) -> tuple[Scalar, Metrics]:
     """L_Q + L_pi + L_alpha of the module docstring: each parameter has a gradient from one of them only."""
-    alpha = jnp.exp(agent.log_alpha) if settings.alpha is None else jnp.asarray(settings.alpha, jnp.float32)
-    alpha, critics = jax.lax.stop_gradient((alpha, agent.critics))
-
+    alpha, critics = frozen_alpha_and_critics(agent, settings)
     following, _ = soft_values(agent.actor, targets, batch.next_inputs, batch.noise[:, 0], settings.actions, alpha)
     backups = batch.rewards + settings.gamma * jnp.where(batch.terminated, 0.0, following)
     errors = played_values(agent.critics, batch, settings.actions) - jax.lax.stop_gradient(backups)
@@ -372,11 +413,41 @@ def sac_loss(agent: Agent, batch: Batch, targets: MLP, settings: LossSettings) -
 
     values, entropies = soft_values(agent.actor, critics, batch.inputs, batch.noise[:, 1], settings.actions, alpha)
     value, entropy = jnp.mean(values), jnp.mean(entropies)
-    loss = critic_loss - value
-    if settings.alpha is None:
-        target = target_entropy(settings.actions, settings.target_entropy_share)
-        loss += agent.log_alpha * jax.lax.stop_gradient(entropy - target)
+    loss = critic_loss - value + entropy_weight_loss(agent, entropy, settings)
     return loss, dict(zip(LOSS_METRICS, (critic_loss, value, entropy, alpha), strict=True))
+
+
+def value_network_loss(agent: Agent, batch: Batch, target: MLP, settings: LossSettings) -> tuple[Scalar, Metrics]:
+    """L_V + L_Q + L_pi + L_alpha of the module docstring, for an agent whose V has a network of its own."""
+    assert agent.value is not None
+    alpha, critics = frozen_alpha_and_critics(agent, settings)
+    following = jax.vmap(target)(batch.next_inputs)[:, 0]
+    backups = batch.rewards + settings.gamma * jnp.where(batch.terminated, 0.0, following)
+    errors = played_values(agent.critics, batch, settings.actions) - jax.lax.stop_gradient(backups)
+    critic_loss = jnp.sum(jnp.mean(errors**2, axis=1))
+
+    soft, _ = soft_values(agent.actor, critics, batch.inputs, batch.noise[:, 0], settings.actions, alpha)
+    value_errors = jax.vmap(agent.value)(batch.inputs)[:, 0] - jax.lax.stop_gradient(soft)
+
+    first = jax.tree.map(lambda x: x[:1], critics)
+    values, entropies = soft_values(agent.actor, first, batch.inputs, batch.noise[:, 1], settings.actions, alpha)
+    value, entropy = jnp.mean(values), jnp.mean(entropies)
+    loss = critic_loss + jnp.mean(value_errors**2) - value + entropy_weight_loss(agent, entropy, settings)
+    return loss, dict(zip(LOSS_METRICS, (critic_loss, value, entropy, alpha), strict=True))
+
+
+def frozen_alpha_and_critics(agent: Agent, settings: LossSettings) -> tuple[Scalar, MLP]:
+    """alpha and the critics, without gradients."""
+    alpha = jnp.exp(agent.log_alpha) if settings.alpha is None else jnp.asarray(settings.alpha, jnp.float32)
+    return jax.lax.stop_gradient((alpha, agent.critics))
+
+
+def entropy_weight_loss(agent: Agent, entropy: Scalar, settings: LossSettings) -> Scalar | float:
+    """L_alpha of the module docstring: 0 if alpha is fixed."""
+    if settings.alpha is not None:
+        return 0.0
+    target = target_entropy(settings.actions, settings.target_entropy_share)
+    return agent.log_alpha * jax.lax.stop_gradient(entropy - target)
 
 
 def soft_values(
@@ -406,8 +477,8 @@ def played_values(critics: MLP, batch: Batch, actions: Actions) -> Float[Array, 
     return critic_values(critics, jnp.concatenate([batch.inputs, batch.actions], axis=1))[..., 0]
 
 
-def critic_values(critics: MLP, inputs: Float[Array, "n i"]) -> Float[Array, "2 n q"]:
-    """The outputs of both critics for all inputs."""
+def critic_values(critics: MLP, inputs: Float[Array, "n i"]) -> Float[Array, "c n q"]:
+    """The outputs of all critics (two, or one alone) for all inputs."""
     return jax.vmap(lambda critic: jax.vmap(critic)(inputs))(critics)
 
 

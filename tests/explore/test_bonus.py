@@ -25,6 +25,8 @@ FULL = Objective(
     privileged=lambda learned, episode: jnp.full(3, learned),
     weight=lambda learned, episode: 0.5 * learned,
     before_rewards=lambda learned, episodes: learned + 10,
+    learns="before",
+    needs="steps",
     relabel=lambda key, learned, step, later: Skill(later, jnp.int32(learned)),
     linear=LinearReward(lambda learned, episode: learned * episode.features[1:], lambda codes: codes[None]),
 )
@@ -39,8 +41,9 @@ def test_every_field_of_the_objective_survives_recording():
     recording = record_experience(ENV, FULL, 6)
     state, learned = recording.init(KEY), FULL.init(KEY)
     defaults = Objective._field_defaults
-    assert all(getattr(recording, name) != default for name, default in defaults.items())
-    assert recording.siblings == 2
+    assert all(getattr(FULL, name) != default for name, default in defaults.items())
+    assert (recording.siblings, recording.learns) == (2, "before")
+    assert recording.needs == "episode"  # experience consists of whole episodes
     assert_equal(recording.sample(KEY, state), FULL.sample(KEY, learned))
     for name in ("reward", "privileged", "weight"):
         assert_equal(getattr(recording, name)(state, ONE), getattr(FULL, name)(learned, ONE))
@@ -52,7 +55,7 @@ def test_every_field_of_the_objective_survives_recording():
     after = recording.before_rewards(state, EPISODES)
     assert after.learned == FULL.before_rewards(learned, EPISODES) == 11
     assert after._replace(learned=None) == state._replace(learned=None)
-    covered = {"siblings", "privileged", "weight", "before_rewards", "relabel", "linear"}
+    covered = {"siblings", "privileged", "weight", "before_rewards", "learns", "needs", "relabel", "linear"}
     assert covered == set(defaults), "a new field of Objective needs a line in this test"
 
 

@@ -14,11 +14,11 @@ from edl.envs.maze import maze
 from edl.envs.rollout import rollout
 from edl.learn import LearnConfig, distance_for, learn, measure, paper
 from edl.learn.distance import EuclideanDistance, NormalisedDistance
-from edl.learn.learn import edl_objective, policy_normaliser
+from edl.learn.learn import edl_objective, policy_normaliser, update_success
 from edl.nets.normalise import Normaliser
 from edl.objective import goal_metrics
 from edl.program import run_program
-from edl.rl.ppo import PPOConfig
+from edl.rl.ppo import PPOConfig, paper_ppo
 from tests.compiling import jit
 from tests.learn.episodes import episode
 
@@ -39,12 +39,13 @@ TINY = PPOConfig(
     rollouts=64,
     minibatches=4,
     hidden=(16,),
+    normalise=False,
     learning_rate=1e-2,
     last_learning_rate=1e-3,
     entropy_weight=0.0,
 )
 PLAIN = LearnConfig(distance="euclidean", ppo=TINY)
-RIVALRY = paper(ppo=dataclasses.replace(TINY, rollouts=32, gamma=1.0, bootstrap=False))
+RIVALRY = paper(ppo=dataclasses.replace(TINY, rollouts=32, gamma=1.0, bootstrap=False), scale_inputs=True)
 
 
 @pytest.fixture(scope="module", params=[PLAIN, RIVALRY], ids=["progress", "sibling_rivalry"])
@@ -81,24 +82,56 @@ def test_the_policy_has_the_normaliser_and_the_codes_of_the_skills(learned):
     np.testing.assert_array_equal(policy.codes, SKILLS.codes)
 
 
+@pytest.mark.parametrize(
+    ("changes", "mean"),
+    [
+        ({}, [0.1, 0.0]),  # the moments of the explored states
+        ({"scale_inputs": False}, [0.0, 0.0]),  # none
+        ({"ppo": {"normalise": True}}, None),  # running moments
+    ],
+)
+def test_inputs_are_normalised_by_running_moments_by_explored_states_or_not_at_all(changes, mean):
+    ppo = dataclasses.replace(TINY, iterations=1, rollouts=4, **changes.get("ppo", {}))
+    config = dataclasses.replace(PLAIN, ppo=ppo, scale_inputs=changes.get("scale_inputs", True))
+    program = learn(CORRIDOR, SKILLS, EuclideanDistance(), config)
+    state = jit(program.step)(program.init(jax.random.key(0)), jax.random.key(1))[0]
+    expected = state.inner.moments.mean if mean is None else mean
+    np.testing.assert_array_equal(program.finish(state).normaliser.mean, jnp.asarray(expected))
+
+
+def test_inputs_are_scaled_by_the_moments_of_the_explored_states():
+    assert LearnConfig().scale_inputs
+    assert not LearnConfig().ppo.normalise  # no running moments on top
+
+
 def test_a_policy_that_observes_more_than_the_state_has_no_normaliser():
     assert policy_normaliser(SCALE, 2) is SCALE
     np.testing.assert_array_equal(policy_normaliser(SCALE, 5)(jnp.arange(5.0)), jnp.arange(5.0))
 
 
-def test_the_objective_learns_nothing_and_returns_goal_metrics():
+def test_the_objective_only_counts_which_skills_succeed():
     objective = edl_objective(SKILLS, EuclideanDistance(), PLAIN)
-    assert objective.init(jax.random.key(0)) is None
+    success = objective.init(jax.random.key(0))
+    np.testing.assert_array_equal(success, np.zeros(len(GOALS)))
     episodes = jax.tree.map(
         lambda *x: jnp.stack(x),
         episode([[0.0, 0.0], [2.0, 0.3]], GOALS[1]),
         episode([[0.0, 0.0], [0.0, 0.0]], GOALS[0]),
+        episode([[0.0, 0.0], [2.0, 0.3]], GOALS[1]),
     )
-    state, metrics = objective.update(jax.random.key(0), None, episodes)
-    assert state is None
-    assert metrics["goal_success"] == 0.5
-    assert metrics["goal_distance"] == pytest.approx((0.3 + 2.0) / 2)
+    episodes = episodes._replace(skill=episodes.skill._replace(index=jnp.array([1, 0, 1])))
+    success, metrics = objective.update(jax.random.key(0), jnp.array([0.5, 0.5]), episodes)
+    np.testing.assert_allclose(success, [0.45, 0.55])  # a tenth of the way to 0 and to 1
+    assert metrics["goal_success"] == pytest.approx(0.5)
+    assert metrics["worst_skill_success"] == pytest.approx(0.45)
+    assert metrics["goal_distance"] == pytest.approx((0.3 + 2.0 + 0.3) / 3)
     assert objective.siblings == 1
+
+
+def test_a_skill_of_which_no_episode_has_ended_keeps_its_success():
+    reached, skill = jnp.array([True, False, False]), jnp.array([0, 1, 0])
+    success = update_success(jnp.array([0.2, 0.9]), reached, skill, jnp.array([True, False, False]))
+    np.testing.assert_allclose(success, [0.28, 0.9])
 
 
 def test_goal_metrics_use_the_last_valid_state():
@@ -115,13 +148,20 @@ def test_with_rivalry_the_critic_sees_the_normalised_antigoal():
     np.testing.assert_allclose(objective.privileged(None, rivals), [1.0, 1.0], rtol=1e-5)
     np.testing.assert_allclose(objective.reward(None, rivals), [-1.0 + np.hypot(0.6, 0.3)], rtol=1e-5)
     assert objective.weight(None, rivals) == 1.0
+    raw = edl_objective(SKILLS, EuclideanDistance(), dataclasses.replace(RIVALRY, scale_inputs=False))
+    np.testing.assert_allclose(raw.privileged(None, rivals), [1.6, 0.3])
+    reached = rivals._replace(rival=GOALS[1] + 0.1)
+    np.testing.assert_allclose(raw.privileged(None, reached), GOALS[1])  # the rival succeeded
 
 
-def test_skills_are_sampled_from_the_skill_model():
-    objective = edl_objective(SKILLS, EuclideanDistance(), PLAIN)
-    drawn = jax.vmap(lambda key: objective.sample(key, None))(jax.random.split(jax.random.key(0), 200))
+@pytest.mark.parametrize(("focus", "share"), [(0.0, 0.5), (1.0, 0.2 / 1.4)])
+def test_skills_that_fail_are_drawn_more_often(focus, share):
+    """The second of two skills always succeeds: it has weight 0.2, and the first has 0.2 + focus."""
+    objective = edl_objective(SKILLS, EuclideanDistance(), dataclasses.replace(PLAIN, focus=focus))
+    success = jnp.array([0.0, 1.0])
+    drawn = jax.vmap(lambda key: objective.sample(key, success))(jax.random.split(jax.random.key(0), 2000))
     np.testing.assert_array_equal(drawn.goal, GOALS[drawn.index])
-    assert 60 < jnp.sum(drawn.index) < 140
+    assert jnp.mean(drawn.index) == pytest.approx(share, abs=0.03)
 
 
 def test_training_stops_at_a_goal_success_that_neither_run_reached(learned):
@@ -130,12 +170,23 @@ def test_training_stops_at_a_goal_success_that_neither_run_reached(learned):
     assert 0.5 < PLAIN.stop_at < 1.0 < paper().stop_at
 
 
-def test_the_settings_of_the_paper():
-    recipe = paper()
+@pytest.mark.parametrize("env", ["square", "bottleneck"])
+def test_the_recipe_of_the_authors_with_siblings(env):
+    recipe = paper(env)
     assert (recipe.reward, recipe.distance, recipe.rivalry) == ("shipped", "euclidean", True)
-    assert (recipe.ppo.gamma, recipe.ppo.bootstrap) == (1.0, False)
+    assert (recipe.epsilon, recipe.radius, recipe.scale_inputs) == (5.0, 0.15, False)
+    expected = paper_ppo(hidden=(128, 128, 128), normalise=False, gamma=1.0, bootstrap=False)
+    assert recipe.ppo == expected
     assert recipe.ppo.iterations * recipe.ppo.rollouts * 2 * 50 == 12_500_000
     assert isinstance(distance_for(recipe, SKILLS, None), EuclideanDistance)
+
+
+@pytest.mark.parametrize("env", ["square", "bottleneck"])
+def test_the_recipe_of_the_authors_without_siblings(env):
+    recipe = paper(env, rivalry=False)
+    assert (recipe.reward, recipe.rivalry, recipe.scale_inputs) == ("shipped", False, False)
+    assert recipe.ppo == paper_ppo(env)
+    assert (recipe.ppo.gamma, recipe.ppo.bootstrap, recipe.ppo.hidden) == (0.99, True, (128, 128))
 
 
 def test_distance_for_returns_the_distance_that_the_config_names():

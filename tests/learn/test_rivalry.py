@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from edl.learn.distance import EuclideanDistance
-from edl.learn.rivalry import rival_reward, rival_weight
+from edl.learn.rivalry import antigoal, rival_reward, rival_weight
 from tests.learn.episodes import episode
 
 GOAL = [4.0, 0.0]
@@ -30,6 +30,23 @@ def trains(end, rival, epsilon=1.0):
 )
 def test_the_last_step_is_rewarded_for_the_distance_to_the_rival(rival, expected):
     np.testing.assert_allclose(rewards([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0]], rival), [0.0, expected], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rival", "expected"),
+    [([4.0, 0.15], [4.0, 0.0]), ([4.0, 0.16], [4.0, 0.16]), ([1.0, 0.0], [1.0, 0.0])],
+)
+def test_the_antigoal_is_the_goal_if_the_rival_succeeded(rival, expected):
+    met = episode([[0.0, 0.0], [1.0, 0.0]], GOAL, rival=rival)
+    np.testing.assert_allclose(antigoal(EuclideanDistance(), RADIUS, met), expected)
+
+
+@pytest.mark.parametrize(("rival", "expected"), [([4.0, 0.1], 0.0), ([4.0, 0.2], -3.0 + np.hypot(3.0, 0.2))])
+def test_the_terminal_reward_is_zero_if_the_rival_succeeded(rival, expected):
+    # The rival outside of the radius is 0.007 farther away than the goal, and the reward is never positive.
+    np.testing.assert_allclose(rewards([[0.0, 0.0], [1.0, 0.0]], rival), [min(0.0, expected)], atol=1e-5)
+    nearer = rewards([[0.0, 0.0], [1.0, 0.6]], [3.9, 0.05])  # within the radius, and 0.1 nearer than the goal
+    np.testing.assert_allclose(nearer, [0.0], atol=1e-5)
 
 
 def test_steps_within_the_radius_get_the_bonus_of_the_shipped_reward():
@@ -59,6 +76,10 @@ def test_the_score_of_the_log_likelihood_is_half_the_square():
         ([4.0, 0.1], [1.0, 0.0], 1.0),  # or it succeeded
         ([4.0, 0.2], [1.0, 0.0], 0.0),  # it did not succeed here
         ([4.0, 2.0], [4.0, -2.0], 1.0),  # at equal distance both train
+        ([4.0, 0.14], [4.0, -0.1], 1.0),  # both succeeded
+        ([4.0, 0.16], [4.0, 1.12], 1.0),  # they ended 0.96 apart, which is less than epsilon
+        ([4.0, 0.14], [4.0, 1.13], 1.0),  # it succeeded
+        ([4.0, 0.3], [4.0, -0.1], 1.0),  # the farther one, whose rival succeeded
     ],
 )
 def test_which_sibling_trains(end, rival, expected):

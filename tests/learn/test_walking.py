@@ -13,7 +13,13 @@ from edl.envs.maze import MazeState, maze
 from edl.evaluate.geodesic import Geodesic
 from edl.explore.random_walk import random_action
 from edl.learn import walking as module
-from edl.learn.walking import WalkingConfig, last_crossing, squared_distances_to_rows, walking_distance
+from edl.learn.walking import (
+    WalkingConfig,
+    WalkingDistance,
+    last_crossing,
+    squared_distances_to_rows,
+    walking_distance,
+)
 from tests.compiling import jit
 from tests.envs.random_mazes import random_text
 
@@ -112,6 +118,31 @@ def test_the_distance_decreases_along_a_wall_towards_its_gap(monkeypatch):
     assert decrease > 1.0
     monkeypatch.setattr(module, "SIGHT_RADIUS", np.inf)  # in a straight line, the goal is nearer before the gap
     assert rise()[0] > 0.5
+
+
+def test_an_ambiguous_position_is_the_one_farther_from_the_goal(monkeypatch):
+    # A wall on y = 0 ends at the origin. Landmarks: its end, one above the wall, one below it. The goal is above.
+    landmarks = jnp.array([[0.0, 0.0], [-1.1, 0.15], [-1.1, -0.2]])
+    distance = WalkingDistance(
+        unit=jnp.ones(2),
+        landmarks=landmarks,
+        half_segments=jnp.zeros((3, 2)),  # no move crosses a landmark
+        connected=jnp.ones(3, bool),
+        starts=jnp.array([True, False, False]),
+        path_lengths=jnp.array([[0.0, 1.11, 1.12], [1.11, 0.0, 2.23], [1.12, 2.23, 0.0]]),
+        visible=jnp.array([[0, 1, 2], [1, 0, 1], [2, 0, 2]]),
+        reference_states=jnp.array([[-4.0, 1.0]]),
+        reference_landmarks=jnp.array([1]),
+        goal_distances=jnp.array([[4.1, 3.0, 5.2]]),
+    )
+    along_the_wall = jnp.array([[0.0, 0.0], [-1.1, -0.01]])  # 0.16 from the landmark above, 0.19 from the one below
+
+    def at_the_wall():
+        return float(distance.along(along_the_wall, jnp.array([-4.0, 1.0]))[1])
+
+    assert at_the_wall() == pytest.approx(5.2 + 0.19)
+    monkeypatch.setattr(module, "AMBIGUITY_RADIUS", 0.0)
+    assert at_the_wall() == pytest.approx(3.0 + 0.16)
 
 
 def test_an_episode_is_followed_on_its_side_of_every_wall(build):

@@ -1,6 +1,7 @@
 """PPO agrees with values computed by hand, and solves envs whose best actions and values are known."""
 
 import dataclasses
+import itertools
 
 import equinox as eqx
 import jax
@@ -11,19 +12,21 @@ import pytest
 
 from edl.artifacts import SkillPolicy
 from edl.config import ConfigError
+from edl.envs import layouts
 from edl.envs.gridworld import chain
 from edl.envs.maze import maze
 from edl.nets.distributions import Categorical, action_distribution
 from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import Normaliser, running_moments
 from edl.nets.optim import new_trained
-from edl.objective import LinearReward
+from edl.objective import LinearReward, per_move
 from edl.rl.ppo import (
     Agent,
     Batch,
     PPOConfig,
     PPOState,
     clip_gradients,
+    continue_episodes,
     flat_observations,
     linear_schedule,
     paper_ppo,
@@ -31,6 +34,7 @@ from edl.rl.ppo import (
     policy_loss,
     ppo,
     prepare_batch,
+    rewards_of,
     standardise,
     update_agent,
     value_loss,
@@ -51,6 +55,7 @@ TINY = PPOConfig(
     rollouts=32,
     minibatches=4,
     hidden=(16,),
+    normalise=False,
     gamma=GAMMA,
     gae_lambda=0.95,
     learning_rate=1e-2,
@@ -142,7 +147,7 @@ def siblings():
     )
     distribution = action_distribution(env.action_space)
     agent = AGENT
-    state = PPOState(agent, None, running_moments(2))
+    state = PPOState(agent, agent.actor.params, None, running_moments(2))
 
     @jit
     def run(key):
@@ -314,7 +319,7 @@ def test_without_bootstrap_a_time_limit_counts_as_a_termination():
     env, critic = chain(1, 3, terminates=False), linear(np.zeros((4, 1)), [10.0])
     objective = objective_of(lambda s: jnp.float32(1.0))
     agent = Agent(new_trained(SGD, linear(np.zeros((4, 5)), np.zeros(5))), new_trained(SGD, critic))
-    state = PPOState(agent, None, running_moments(2))
+    state = PPOState(agent, agent.actor.params, None, running_moments(2))
     policy = SkillPolicy(
         state.agent.actor.params, Normaliser(jnp.zeros(2), jnp.ones(2)), action_distribution(env.action_space), CODES
     )
@@ -336,13 +341,204 @@ def test_the_learning_rate_is_linear_in_the_gradient_step():
     np.testing.assert_allclose(rates, [1.0, 0.8, 0.6, 0.2])
 
 
-def test_the_recipe_of_the_paper():
+def test_the_recipe_of_the_authors():
     recipe = paper_ppo(gamma=1.0)
     assert recipe.rollouts * 50 == 2500  # its "horizon"
     assert recipe.rollouts * 50 // recipe.minibatches == 250  # its batch
     assert recipe.iterations * recipe.rollouts * 50 == 6_250_000
     assert (recipe.learning_rate, recipe.clip, recipe.gae_lambda, recipe.gamma) == (3e-4, 0.2, 0.98, 1.0)
     assert recipe.last_learning_rate == recipe.learning_rate  # constant
+    assert (recipe.epochs, recipe.hidden, recipe.value_weight, recipe.bootstrap) == (4, (128, 128), 0.5, True)
+    assert (recipe.entropy_weight, recipe.adam_epsilon, recipe.max_gradient_norm) == (0.025, 1e-3, None)
+    assert recipe.initialisation == "fan_in"
+
+
+@pytest.mark.parametrize(("env", "normalise"), [("square", False), ("tree", True), ("bottleneck", True)])
+def test_the_authors_normalise_inputs_except_in_the_square_maze(env, normalise):
+    recipe = paper_ppo(env)
+    assert (recipe.normalise, recipe.normalise_codes) == (normalise, True)
+
+
+def test_running_moments_are_the_default():
+    assert PPOConfig().normalise
+    assert not PPOConfig().normalise_codes
+
+
+@pytest.fixture(scope="module")
+def normalised_codes():
+    """PPO with siblings whose running moments include codes and antigoals: config, last state, policy, one batch."""
+    env = maze("square", horizon=6)
+    objective = objective_of(lambda s: s[0], siblings=2, privileged=lambda state, episode: episode.rival)
+    config = dataclasses.replace(TINY, iterations=3, rollouts=8, normalise=True, normalise_codes=True, averaging=0.0)
+
+    @jit
+    def run(key):
+        state, policy, _ = trained(ppo, env, objective, config, key)
+        episodes = play_episodes(key, env, objective, None, policy, 4)
+        batch, _ = prepare_batch(state, objective, episodes, policy, config)
+        return state, policy, episodes, batch
+
+    return run(KEY)
+
+
+def test_running_moments_can_include_codes_and_the_privileged_input(normalised_codes):
+    state, *_ = normalised_codes
+    assert state.moments.mean.shape == (2 + 2 + 2,)  # the observation, the code and the antigoal
+    assert state.moments.count == 3 * 8 * 2 * 6
+    np.testing.assert_allclose(jnp.sum(state.moments.mean[2:4]), 1.0, rtol=1e-5)  # one-hot codes
+    share = state.moments.mean[2]
+    np.testing.assert_allclose(state.moments.normaliser().scale[2], np.sqrt(share * (1 - share)), rtol=1e-4)
+
+
+def test_the_policy_takes_inputs_that_are_not_normalised(normalised_codes):
+    state, policy, episodes, batch = normalised_codes
+    scale = state.moments.normaliser()
+    raw = jnp.concatenate([episodes.observations[0, 0], episodes.skill.code[0], episodes.rival[0]])
+    np.testing.assert_allclose(batch.inputs[0], scale(raw), rtol=1e-5)
+    np.testing.assert_array_equal(policy.normaliser.scale, 1.0)
+    expected = state.agent.actor.params(batch.inputs[0, :4])
+    np.testing.assert_allclose(policy(episodes.observations[0, 0], episodes.skill.code[0]), expected, atol=1e-5)
+    params = jax.vmap(state.agent.actor.params)(batch.inputs[:, :4])
+    log_probs = jax.vmap(policy.distribution.log_prob)(params, batch.actions)
+    np.testing.assert_allclose(log_probs, batch.log_probs, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("averaging", [0.0, 0.75])
+def test_the_policy_has_averaged_parameters(averaging):
+    config = dataclasses.replace(TINY, iterations=2, rollouts=4, averaging=averaging)
+    program = ppo(maze("square", horizon=4), objective_of(lambda s: s[0]), config, codes=CODES)
+    first = jit(program.init)(KEY)
+    second, _ = jit(program.step)(first, KEY)
+    third, _ = jit(program.step)(second, KEY)
+    shares = (averaging**2, averaging * (1 - averaging), 1 - averaging)
+    actors = [state.agent.actor.params for state in (first, second, third)]
+    expected = jax.tree.map(lambda *x: sum(share * each for share, each in zip(shares, x, strict=True)), *actors)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), program.finish(third).actor, expected)
+    assert np.abs(actors[2].weights[0] - actors[0].weights[0]).max() > 1e-4
+
+
+@pytest.fixture(scope="module")
+def unrolled():
+    """Six iterations of parts of two steps of episodes of six: the states and the parts of all iterations."""
+    env = maze("square", horizon=6)
+    objective = objective_of(lambda s: s[0])._replace(needs="path")
+    config = dataclasses.replace(TINY, iterations=6, rollouts=16, unroll=2)
+
+    @jit
+    def run(key):
+        program = ppo(env, objective, config, codes=CODES)
+        state = program.init(key)
+        policy, running, parts, befores = program.finish(state), state.running, [], []
+        for part_key in jax.random.split(key, 6):
+            befores.append(running)
+            running, part = continue_episodes(part_key, env, objective, None, policy, running, 2)
+            parts.append((running, part))
+        return befores, parts
+
+    return run(KEY)
+
+
+def test_parts_follow_each_other_until_the_episode_is_over(unrolled):
+    _, parts = unrolled
+    for (before, earlier), (_, later) in itertools.pairwise(parts):
+        over = np.asarray(before.parts_left) == 0
+        joined = np.all(np.isclose(earlier.observations[:, -1], later.observations[:, 0]), axis=-1)
+        np.testing.assert_array_equal(joined, ~over)
+        same_skill = np.asarray(earlier.skill.index) == np.asarray(later.skill.index)
+        assert same_skill[~over].all()
+
+
+def test_episodes_end_at_different_times_and_after_three_parts(unrolled):
+    befores, parts = unrolled
+    assert set(np.asarray(befores[0].parts_left).tolist()) == {1, 2, 3}
+    for running, part in parts[3:]:  # the shortened first episodes are over
+        ended = np.asarray(jax.vmap(lambda episode: episode.ended)(part))
+        np.testing.assert_array_equal(ended, np.asarray(running.parts_left) == 0)
+        assert 0 < ended.sum() < 16
+        np.testing.assert_array_equal(np.asarray(running.begin), 6 - 2 * np.asarray(running.parts_left))
+
+
+def test_the_path_so_far_is_that_of_the_parts(unrolled):
+    _, parts = unrolled
+    running, last = parts[-1]
+    for i in range(16):
+        begin = int(running.begin[i])
+        np.testing.assert_allclose(running.path[i, begin - 2 : begin + 1], last.features[i], atol=1e-6)
+
+
+def test_a_reward_of_the_path_so_far_is_cut_to_the_part(unrolled):
+    _, parts = unrolled
+    running, last = jax.tree.map(lambda x: x[0], parts[-1])
+    number_of_step = objective_of(None)._replace(reward=lambda state, episode: jnp.arange(6.0))
+    rewards = rewards_of(number_of_step, None, last, running)
+    np.testing.assert_array_equal(rewards, [running.begin - 2, running.begin - 1])
+
+
+def test_learns_from_parts_of_episodes():
+    """Two skills in a corridor, rewarded for moving to the left and to the right."""
+    env = maze(layouts.parse("+-+-+-+-+-+\n|    S    |\n+-+-+-+-+-+"), horizon=12)
+    move = per_move(lambda state, s, s_next, skill: (s_next - s)[0] * jnp.where(skill.index == 0, -1.0, 1.0))
+    objective = objective_of(None)._replace(reward=move, needs="steps")
+    config = dataclasses.replace(TINY, iterations=60, rollouts=32, unroll=3, gamma=0.9)
+    _, policy, metrics = jit(lambda key: trained(ppo, env, objective, config, key))(KEY)
+    means = jax.vmap(lambda code: policy.mode(jnp.zeros(2), code))(CODES)
+    assert means[0, 0] < -0.5
+    assert means[1, 0] > 0.5
+    assert metrics["return"][-1] > metrics["return"][0] + 0.5
+
+
+@pytest.mark.parametrize(
+    ("changes", "unroll", "message"),
+    [
+        ({"needs": "steps"}, 5, "unroll must divide the 12 steps"),
+        ({}, 4, "needs whole episodes"),
+        ({"needs": "steps", "siblings": 2}, 4, "needs whole episodes"),
+    ],
+)
+def test_parts_of_episodes_that_ppo_cannot_serve_are_rejected(changes, unroll, message):
+    config = dataclasses.replace(TINY, unroll=unroll)
+    with pytest.raises(ConfigError, match=message):
+        ppo(maze("square", horizon=12), objective_of(None)._replace(**changes), config, codes=CODES)
+
+
+def counting_objective(learns):
+    """The state is the number of updates, which is also the reward, and the episodes of update and of the rewards."""
+    ends = jnp.zeros((4, 2))
+
+    def update(key, state, episodes):
+        return (state[0] + 1, episodes.features[:, -1], state[2]), {"updates": state[0] + 1}
+
+    return objective_of(None)._replace(
+        init=lambda key: (jnp.float32(0.0), ends, ends),
+        reward=lambda state, episode: jnp.full(episode.valid.shape, state[0]),
+        update=update,
+        before_rewards=lambda state, episodes: (state[0], state[1], episodes.features[:, -1]),
+        learns=learns,
+    )
+
+
+@pytest.mark.parametrize(
+    ("learns", "rewards", "same_episodes", "steps"),
+    [("after", [0, 1, 2], True, 20), ("before", [1, 2, 3], True, 20), ("separately", [1, 2, 3], False, 40)],
+)
+def test_the_objective_learns_after_or_before_the_rewards_or_from_its_own_episodes(
+    learns, rewards, same_episodes, steps
+):
+    env, config = maze("square", horizon=5), dataclasses.replace(TINY, iterations=3, rollouts=4)
+    state, _, metrics = jit(lambda key: trained(ppo, env, counting_objective(learns), config, key))(KEY)
+    np.testing.assert_array_equal(metrics["return"], 5 * np.array(rewards))
+    np.testing.assert_array_equal(metrics["updates"], [1, 2, 3])
+    _, learned_from, rewarded = state.objective
+    assert np.array_equal(learned_from, rewarded) == same_episodes
+    assert ppo(env, counting_objective(learns), config, codes=CODES).env_steps == steps
+
+
+def test_networks_can_start_like_those_of_pytorch():
+    config = dataclasses.replace(TINY, hidden=(64,), initialisation="fan_in")
+    agent = ppo(maze("square"), objective_of(lambda s: s[0]), config, codes=CODES).init(KEY).agent
+    for net in (agent.actor.params, agent.critic.params):
+        assert 0.1 < jnp.max(jnp.abs(net.weights[-1])) <= 1 / 8  # 1 / sqrt(64); xavier scales the actor's by 0.01
+        assert jnp.all(net.biases[0] != 0)
 
 
 def test_a_reward_can_depend_on_the_whole_batch():

@@ -22,12 +22,14 @@ from edl.rl.sac import (
     SACConfig,
     critic_values,
     new_agent,
+    new_networks,
     replayed_rewards,
     sac,
     sac_loss,
     soft_values,
     target_entropy,
     to_batch,
+    value_network_loss,
 )
 from tests.compiling import jit
 from tests.probes.envs import GAMMA, PROBES
@@ -48,6 +50,7 @@ TINY = SACConfig(
     warmup=16,
     batch_size=64,
     hidden=(32,),
+    normalise=False,
     gamma=GAMMA,
     learning_rate=1e-2,
     tau=0.1,
@@ -239,6 +242,71 @@ def test_each_part_of_the_agent_has_a_gradient_from_its_own_loss(hand_made):
     assert fixed.log_alpha == 0
 
 
+@pytest.fixture(scope="module")
+def with_value_network(hand_made):
+    """The batch and the loss settings of `hand_made`, and an agent with a V of its own, and its target."""
+    config = dataclasses.replace(TINY, hidden=(8,), value_network=True)
+    agent, target = jit(lambda key: new_networks(key, 3, hand_made[3], config, 1))(KEY)
+    return agent, hand_made[1], target, hand_made[3]
+
+
+def test_the_loss_with_a_value_network_by_hand(with_value_network):
+    agent, batch, target, settings = with_value_network
+
+    @jit
+    def row(inputs, next_inputs, action, noise):
+        soft, _ = by_hand(agent, agent.critics, inputs, noise[0], settings)
+        drawn, log_prob = settings.actions.reparametrise(noise[1], agent.actor(inputs))
+        first = each(agent.critics, jnp.concatenate([inputs, drawn]))[0] - settings.alpha * log_prob
+        played = each(agent.critics, jnp.concatenate([inputs, action]))
+        return target(next_inputs)[0], played, agent.value(inputs)[0] - soft, first
+
+    critic_errors, value_errors, firsts = [], [], []
+    for i in range(3):
+        following, played, gap, first = row(batch.inputs[i], batch.next_inputs[i], batch.actions[i], batch.noise[i])
+        backup = float(batch.rewards[i]) + (0.0 if i == 1 else GAMMA * float(following))
+        critic_errors.append(sum((float(q) - backup) ** 2 for q in played))
+        value_errors.append(float(gap) ** 2)
+        firsts.append(float(first))
+    loss, metrics = jit(value_network_loss)(*with_value_network)
+    assert metrics["critic_loss"] == pytest.approx(np.mean(critic_errors), rel=1e-4)
+    assert metrics["value"] == pytest.approx(np.mean(firsts), rel=1e-4)
+    assert loss == pytest.approx(np.mean(critic_errors) + np.mean(value_errors) - np.mean(firsts), rel=1e-4)
+
+
+def test_with_a_value_network_each_network_has_its_own_loss(with_value_network):
+    agent, batch, target, settings = with_value_network
+    gradients = jit(jax.grad(lambda agent, batch: value_network_loss(agent, batch, target, settings)[0]))
+    before, after = gradients(agent, batch), gradients(agent, batch._replace(rewards=batch.rewards + 5.0))
+    np.testing.assert_allclose(after.actor.weights[0], before.actor.weights[0], rtol=1e-5)
+    np.testing.assert_allclose(after.value.weights[0], before.value.weights[0], rtol=1e-5)
+    assert np.max(np.abs(after.critics.weights[0] - before.critics.weights[0])) > 1e-3
+    assert np.max(np.abs(before.value.weights[0])) > 0
+
+
+def test_the_target_of_v_starts_at_random_and_follows_v():
+    probe, config = PROBES["policy"], dataclasses.replace(TINY, iterations=150, gradient_steps=8, value_network=True)
+    program = sac(probe.env, objective_of(probe.reward), config, codes=CODES)
+    learner = program.init(KEY).learner
+    assert jnp.max(jnp.abs(learner.targets.weights[0] - learner.agent.params.value.weights[0])) > 0.1
+    state, policy, _ = jit(lambda key: trained(sac, probe.env, objective_of(probe.reward), config, key))(KEY)
+    modes = jax.vmap(policy.mode, (None, 0))(jnp.zeros(1), CODES)
+    np.testing.assert_allclose(modes, 0.3, atol=0.05)
+    gap = jax.tree.map(lambda x, y: jnp.max(jnp.abs(x - y)), state.learner.targets, state.learner.agent.params.value)
+    assert max(jax.tree.leaves(gap)) < 0.1
+
+
+def test_sac_rejects_a_value_network_for_successor_features():
+    linear = LinearReward(lambda state, episode: episode.features[1:], lambda codes: codes[None])
+    config = dataclasses.replace(TINY, value_network=True)
+    with pytest.raises(ConfigError, match=r"value_network must be false for an objective with 'linear' \(got True\)"):
+        sac(OneStep(), objective_of(lambda s: s[0], linear=linear), config, codes=CODES)
+
+
+def test_running_moments_are_the_default():
+    assert SACConfig().normalise
+
+
 def test_target_entropy_by_hand():
     assert target_entropy(BOX, 1.0) == pytest.approx(np.log(2.0))  # uniform on [-1, 1]
     assert target_entropy(Categorical(5), 1.0) == pytest.approx(np.log(5.0))
@@ -254,6 +322,7 @@ def test_sac_rejects_a_buffer_that_is_too_small():
     ("field", "value"),
     [
         ("siblings", 2),
+        ("learns", "before"),
         ("privileged", lambda state, episode: episode.rival),
         ("weight", lambda state, episode: jnp.float32(0.5)),
     ],
