@@ -19,9 +19,10 @@ from edl.config import check
 from edl.paper import FIGURES
 from edl.paper.recipes import ReproductionConfig
 from edl.paper.reproduce import INDEX, expand, reproduce
-from edl.paper.workers import default_jobs, disable_preallocation
 from edl.runs.progress import Progress
+from edl.runs.workers import default_jobs, disable_preallocation
 
+STYLES = {"holds": "green", "undecided": "yellow", "refuted": "red"}
 ABOUT = "Reproduce the figures of the paper from scratch.\n\n" + "\n\n".join(
     f"{name}: {figure.title}." for name, figure in FIGURES.items()
 )
@@ -32,13 +33,13 @@ class Options:
     """Options of ``edl reproduce``."""
 
     names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="NAME")] = ("all",)
-    """Names of figures, or ``all``."""
+    """Names of figures, fig1 to fig5 for those of the paper's main text, or ``all``."""
     num_seeds: int = 10
     """Number of seeds per run."""
     seed: int = 0
     """First seed."""
     preset: Literal["fast", "paper"] = "fast"
-    """Our settings, or the paper's recipe."""
+    """Our settings, or the paper's recipe, whose figures go to DIR/paper. The index page shows both side by side."""
     out: Annotated[str, tyro.conf.arg(metavar="DIR")] = "docs/results"
     """Folder for figures, numbers and the index page; its runs are in DIR/runs. Finished figures and runs are kept."""
     jobs: int = 0
@@ -84,12 +85,13 @@ def main(words: list[str]) -> int:
 
 
 def verdicts_table(records: Sequence[Mapping[str, Any]]) -> Table:
-    """Every claim, and whether it holds."""
+    """Every claim with its outcome and the measured values."""
     table = Table(pad_edge=False, box=None)
-    for name in ("figure", "holds", "claim", "measured"):
+    for name in ("figure", "outcome", "claim", "measured"):
         table.add_column(name, overflow="fold", style="dim" if name == "measured" else None)
     for record in records:
         for i, verdict in enumerate(record["verdicts"]):
-            holds = Text("yes", style="green") if verdict["holds"] else Text("no", style="red")
-            table.add_row(record["figure"] if i == 0 else "", holds, verdict["claim"], verdict["measured"])
+            outcome = Text(verdict["outcome"], style=STYLES[verdict["outcome"]])
+            measured = "\n".join(verdict["measured"])
+            table.add_row(record["figure"] if i == 0 else "", outcome, verdict["claim"], measured)
     return table

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from edl.evaluate.metrics import METRICS, format_number, label_of
+from edl.evaluate.metrics import METRICS, NOT_METRICS, format_number, label_of
 
 MISSING = "—"
 
@@ -83,7 +83,7 @@ def _tile(metrics: Mapping[str, Any], name: str, mean: float, random: float | No
 
 def _names(seeds: Sequence[Mapping[str, Any]]) -> list[str]:
     """Known metrics in the order of `METRICS`, then all others."""
-    given = dict.fromkeys(name for seed in seeds for name in seed if name != "seed")
+    given = dict.fromkeys(name for seed in seeds for name in seed if name not in NOT_METRICS)
     return [name for name in METRICS if name in given] + [name for name in given if name not in METRICS]
 
 

@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 
 from matplotlib.figure import Figure
 
+from edl.evaluate.failures import failures_note
+from edl.evaluate.metrics import DEFINITIONS, definitions_note, definitions_of
 from edl.figures import numbers
 from edl.figures.curves import format_steps
 from edl.figures.palette import palette
@@ -54,6 +56,7 @@ def report_html(
         tiles=numbers.tiles(metrics),
         pictures=_gallery(shown[1:]),
         table=numbers.table(metrics),
+        notes=_notes(metrics),
         times=_times(metrics.get("seconds") or {}),
         how=_how(metrics, folder),
         config=html.escape(json.dumps(config, indent=2, default=str)),
@@ -106,6 +109,22 @@ def _chips(metrics: Mapping[str, Any], provenance: Mapping[str, Any]) -> str:
     }
     given = ((name, str(value)) for name, value in facts.items() if value is not None)
     return "".join(f"<li><b>{name}</b>{html.escape(value)}</li>" for name, value in given)
+
+
+def _notes(metrics: Mapping[str, Any]) -> str:
+    """Below the table: the skills that fail, the rule that picks skills, and the definitions of the metrics."""
+    if not metrics.get("per_seed"):
+        return ""
+    failed, notes = failures_note(metrics), []
+    if failed is not None:
+        notes.append(failed)
+    if metrics.get("picked_by"):
+        notes.append(f"zero_shot_distance: the run picks a skill for a point x by {metrics['picked_by']}.")
+    number, other = definitions_of(metrics), definitions_note(metrics)
+    notes.append(f"Definitions of the metrics: number {number} ({other or DEFINITIONS[number]}).")
+    if other is not None:
+        notes.append("This version of edl has other definitions. Compute the metrics again with edl evaluate.")
+    return "".join(f"<p>{html.escape(note)}</p>" for note in notes)
 
 
 def _gallery(pictures: Sequence[tuple[str, str, bytes]]) -> str:

@@ -1,6 +1,7 @@
-"""The index page of a reproduction: every claim with its verdict, then every figure with the measured values.
+"""The results of a reproduction as a page and as a table: every claim with its verdict, for all presets side by side.
 
-The pictures are files next to the page; it has no scripts and loads nothing else.
+The page then shows every figure with its test and the measured values. Its pictures are files next to the page; it has
+no scripts and loads nothing else.
 """
 
 import html
@@ -9,53 +10,137 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+Record = Mapping[str, Any]
+"""The JSON file of a figure."""
+Verdict = Mapping[str, Any]
+
 TITLE = "Explore, Discover and Learn, reproduced"
+MARKS = {"holds": "✓ holds", "undecided": "? undecided", "refuted": "✗ refuted"}
+NOT_TESTED = "not run"
+FALSE_POSITIVES = 0.025
+"""Share of wrong claims that a 95 % interval accepts."""
+RULE = (
+    "A claim holds if the 95 % bootstrap interval of every part of its test lies on the side that the claim names. It "
+    "is refuted if the interval of one part lies on the other side, and undecided otherwise. "
+    "Effects are the difference of the means with its interval, and Cliff's delta, P(x > y) - P(x < y) over pairs of "
+    "seeds, from -1 to 1."
+)
 
 
-def results_html(records: Sequence[Mapping[str, Any]]) -> str:
-    """The page; ``records`` are the JSON files of the figures."""
+def results_html(records: Sequence[Record], subfolders: Mapping[str, str]) -> str:
+    """The page; ``subfolders`` says where the files of each preset are, relative to the page."""
     template = importlib.resources.files("edl.figures").joinpath("results.html").read_text("utf-8")
-    every = [(record, verdict) for record in records for verdict in record["verdicts"]]
-    held = sum(verdict["holds"] for _, verdict in every)
-    seeds = sorted({record["num_seeds"] for record in records})
-    lede = (
-        f"{held} of {len(every)} claims hold, over {' or '.join(map(str, seeds))} seeds. <code>edl reproduce</code> "
-        "creates every figure from scratch. Pictures show the first seed; numbers are means over all seeds with 95 % "
-        "bootstrap intervals."
-    )
+    presets = presets_of(records)
+    names = list(dict.fromkeys(record["figure"] for record in records))
+    folders = {preset: f"{folder}/" if (folder := subfolders.get(preset, "")) else "" for preset in presets}
+    sections = (_section([record for record in records if record["figure"] == name], folders) for name in names)
     return string.Template(template).substitute(
         title=TITLE,
-        lede=lede,
-        verdicts="\n".join(_row(record, verdict) for record, verdict in every),
-        figures="\n".join(_section(record) for record in records),
+        lede=html.escape(overview(records)),
+        rule=html.escape(RULE),
+        presets="".join(f'<th scope="col">{html.escape(preset)}</th>' for preset in presets),
+        verdicts="\n".join(_row(*claim, presets) for claim in claims_of(records)),
+        figures="\n".join(sections),
     )
 
 
-def holds(verdict: Mapping[str, Any]) -> str:
-    return '<span class="yes">✓ holds</span>' if verdict["holds"] else '<span class="no">✗ does not</span>'
+def results_markdown(records: Sequence[Record]) -> str:
+    """The table of claims in Markdown, with the test and the measured values of each."""
+    presets = presets_of(records)
+    lines = [f"# {TITLE}", "", overview(records), "", RULE, ""]
+    lines += [f"| figure | claims | {' | '.join(presets)} |", f"|---|---|{'---|' * len(presets)}"]
+    for name in dict.fromkeys(record["figure"] for record in records):
+        claims = [verdicts for figure, _, verdicts in claims_of(records) if figure == name]
+        counts = " | ".join(count_outcomes(claims, preset) for preset in presets)
+        lines.append(f"| `{name}` | {len(claims)} | {counts} |")
+    lines += ["", f"| figure | claim and test | {' | '.join(presets)} |", f"|---|---|{'---|' * len(presets)}"]
+    for name, claim, verdicts in claims_of(records):
+        cells = [_markdown_cell(verdicts.get(preset)) for preset in presets]
+        test = next(iter(verdicts.values()))["test"]
+        lines.append(f"| `{name}` | **{_plain(claim)}**<br>{_plain(test)} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
-def _row(record: Mapping[str, Any], verdict: Mapping[str, Any]) -> str:
-    name = html.escape(record["figure"])
+def overview(records: Sequence[Record]) -> str:
+    """How many claims were tested, and how many hold, by preset."""
+    claims = claims_of(records)
+    ours = sum(_is_ours(next(iter(verdicts.values()))) for _, _, verdicts in claims)
+    text = f"{len(claims) - ours} claims of the paper and {ours} of ours were tested."
+    for preset in presets_of(records):
+        counts = count_outcomes([verdicts for _, _, verdicts in claims], preset)
+        seeds = sorted({record["num_seeds"] for record in records if record["preset"] == preset})
+        text += f" Preset {preset}, {' or '.join(map(str, seeds))} seeds: {counts}."
+    by_chance = FALSE_POSITIVES * len(claims)
     return (
-        f'<tr><td><a href="#{name}">{name}</a></td><td>{html.escape(verdict["claim"])}</td>'
-        f"<td>{holds(verdict)}</td><td>{verdict['seeds']}</td></tr>"
+        f"{text} There is no correction for the number of claims: if all {len(claims)} were wrong, up to about "
+        f"{by_chance:.1f} would hold by chance. Pictures show the first seed."
     )
 
 
-def _section(record: Mapping[str, Any]) -> str:
-    name = html.escape(record["figure"])
-    pictures = "\n".join(_picture(file, caption) for file, caption in record["pictures"].items())
+def count_outcomes(claims: Sequence[Mapping[str, Verdict]], preset: str) -> str:
+    """The outcomes of a preset in words, for example "5 hold, 1 undecided, 0 refuted"."""
+    outcomes = [verdicts[preset]["outcome"] for verdicts in claims if preset in verdicts]
+    if not outcomes:
+        return NOT_TESTED
+    holds, undecided, refuted = (outcomes.count(outcome) for outcome in MARKS)
+    return f"{holds} hold, {undecided} undecided, {refuted} refuted"
+
+
+def presets_of(records: Sequence[Record]) -> list[str]:
+    return list(dict.fromkeys(record["preset"] for record in records))
+
+
+def claims_of(records: Sequence[Record]) -> list[tuple[str, str, dict[str, Verdict]]]:
+    """Every claim once: its figure, its text, and its verdict by preset."""
+    found: dict[tuple[str, str], dict[str, Verdict]] = {}
+    for name in dict.fromkeys(record["figure"] for record in records):
+        for record in records:
+            for verdict in record["verdicts"] if record["figure"] == name else ():
+                found.setdefault((name, verdict["claim"]), {})[record["preset"]] = verdict
+    return [(name, claim, verdicts) for (name, claim), verdicts in found.items()]
+
+
+def _is_ours(verdict: Verdict) -> bool:
+    return verdict["source"] == "ours"
+
+
+def _row(name: str, claim: str, verdicts: Mapping[str, Verdict], presets: Sequence[str]) -> str:
+    first, name = next(iter(verdicts.values())), html.escape(name)
+    whose = '<span class="ours">ours</span> ' if _is_ours(first) else ""
+    cells = "".join(f"<td>{_mark(verdicts.get(preset))}</td>" for preset in presets)
+    return (
+        f'<tr><td><a href="#{name}">{name}</a></td><td>{whose}{html.escape(claim)}'
+        f'<br><span class="measured">{html.escape(first["test"])}</span></td>{cells}</tr>'
+    )
+
+
+def _mark(verdict: Verdict | None) -> str:
+    """The outcome, and Cliff's delta of each part."""
+    if verdict is None:
+        return NOT_TESTED
+    deltas = ", ".join(f"{effect['delta']:+.2f}" for effect in verdict["effects"])
+    effects = f'<br><span class="measured">δ {deltas}</span>' if deltas else ""
+    return f'<span class="{verdict["outcome"]}">{MARKS[verdict["outcome"]]}</span>{effects}'
+
+
+def _section(records: Sequence[Record], folders: Mapping[str, str]) -> str:
+    """One figure: the pictures and the measured values of each preset."""
+    name = html.escape(records[0]["figure"])
+    parts = "\n".join(_preset_part(record, folders[record["preset"]]) for record in records)
+    return f'<section id="{name}">\n<h2>{html.escape(records[0]["title"])}</h2>\n{parts}\n</section>'
+
+
+def _preset_part(record: Record, folder: str) -> str:
+    pictures = "\n".join(_picture(f"{folder}{file}", caption) for file, caption in record["pictures"].items())
     verdicts = "\n".join(
-        f"<tr><td>{html.escape(v['claim'])}<br><span class=measured>{html.escape(v['measured'])}</span></td>"
-        f"<td>{holds(v)}</td></tr>"
+        f'<tr><td>{html.escape(v["claim"])}<br><span class="measured">{"<br>".join(map(html.escape, v["measured"]))}'
+        f"</span></td><td>{_mark(v)}</td></tr>"
         for v in record["verdicts"]
     )
     return (
-        f'<section id="{name}">\n<h2>{html.escape(record["title"])}</h2>\n{pictures}\n'
+        f"<h3>preset {html.escape(record['preset'])}, {record['num_seeds']} seeds</h3>\n{pictures}\n"
         f'<div class="card scroll"><table><tbody>{verdicts}</tbody></table>'
-        f'<p class="measured">preset {html.escape(record["preset"])}, {record["num_seeds"]} seeds; '
-        f'<a href="{name}.json">all numbers</a></p></div>\n</section>'
+        f'<p class="measured"><a href="{folder}{html.escape(record["figure"])}.json">all numbers</a></p></div>'
     )
 
 
@@ -65,3 +150,14 @@ def _picture(file: str, caption: str) -> str:
         f'<figure class="card"><a href="{name}.svg"><img loading="lazy" alt="{words}" src="{name}.png"></a>'
         f"<figcaption>{words}</figcaption></figure>"
     )
+
+
+def _markdown_cell(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return NOT_TESTED
+    return f"**{MARKS[verdict['outcome']]}**<br>{'<br>'.join(map(_plain, verdict['measured']))}"
+
+
+def _plain(text: str) -> str:
+    """Text for a cell of a Markdown table: a bar would end the cell, and an angle bracket could start a tag."""
+    return text.replace("|", "\\|").replace("<", "&lt;")

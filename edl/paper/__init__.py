@@ -7,6 +7,7 @@ claim (with `edl.paper.verdict`). `edl.paper.reproduce` runs them. To add a figu
 from edl.paper import (
     bottleneck,
     corridor,
+    entropy,
     goal_states,
     gridworld,
     interpolation,
@@ -27,4 +28,14 @@ FIGURES: dict[str, PaperFigure] = {
     "fig_goals": goal_states.FIGURE,
     "fig_landscapes": landscapes.FIGURE,
     "tab_mi_form": mi_form.FIGURE,
+    "fig_entropy": entropy.FIGURE,
 }
+
+NUMBERED = {
+    "fig1": "fig_bottleneck",
+    "fig2": "fig_smm",
+    "fig3": "fig_corridor",
+    "fig4": "fig_tree_prior",
+    "fig5": "fig_interpolation",
+}
+"""Other names: the numbers of the figures in the main text."""

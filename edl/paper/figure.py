@@ -9,7 +9,7 @@ from edl.envs.rollout import Episode
 from edl.evaluate.metrics import METRICS
 from edl.paper.measurements import Runs, first_seed_paths, metric_per_seed
 from edl.paper.recipes import Recipe, ReproductionConfig
-from edl.paper.verdict import Scores, Verdict, better
+from edl.paper.verdict import Part, Scores, Verdict, greater, less
 from edl.runs.result import Run
 
 if TYPE_CHECKING:
@@ -45,16 +45,18 @@ LABELS = {
     "forward_mi": "Forward MI",
     "reverse_mi": "Reverse MI",
     "untrained": "Untrained policy",
-    "oracle": "EDL, oracle",
     "siblings": "EDL, oracle, siblings",
     "no_siblings": "EDL, oracle, no siblings",
-    "walking": "EDL, oracle, walking distance",
+    "smm": "EDL, SMM, siblings",
+    "walking": "EDL, oracle (ours)",
+    "smm_walking": "EDL, SMM (ours)",
     "ours": "EDL, no oracle (ours)",
-    "smm": "EDL, SMM",
     "prior": "EDL with the prior",
     "no_prior": "EDL without prior",
+    "prior_walking": "EDL with the prior (ours)",
+    "no_prior_walking": "EDL without prior (ours)",
 }
-"""Names of runs in pictures and verdicts."""
+"""Names of runs in pictures and verdicts. EDL learns with Euclidean distance, as in the paper; ours with walking."""
 
 
 def scores(runs: Runs, label: str, metric: str) -> Scores:
@@ -62,10 +64,10 @@ def scores(runs: Runs, label: str, metric: str) -> Scores:
     return Scores(LABELS.get(label, label), metric_per_seed(runs[label], metric))
 
 
-def better_run(claim: str, runs: Runs, metric: str, label: str, other: str) -> Verdict:
-    """`better` for a metric of two runs. The table of metrics says which direction is better."""
-    lower = METRICS[metric].direction == "lower"
-    return better(claim, metric_phrase(metric), scores(runs, label, metric), scores(runs, other, metric), lower=lower)
+def better_run(runs: Runs, metric: str, label: str, other: str) -> Part:
+    """Run ``label`` is better than ``other`` by a metric. The table of metrics says which direction is better."""
+    compare = less if METRICS[metric].direction == "lower" else greater
+    return compare(metric_phrase(metric), scores(runs, label, metric), scores(runs, other, metric))
 
 
 def metric_phrase(metric: str) -> str:
@@ -75,8 +77,11 @@ def metric_phrase(metric: str) -> str:
 
 def note(run: Run, *metrics: str) -> str:
     """The line below a panel's title: metrics of the first seed, which is the seed that panels show."""
+    first = {metric: metric_per_seed(run, metric)[0] for metric in metrics}
     return ", ".join(
-        f"{metric_phrase(metric)} {METRICS[metric].format(metric_per_seed(run, metric)[0])}" for metric in metrics
+        f"{metric_phrase(metric)} {METRICS[metric].format(value)}"
+        for metric, value in first.items()
+        if value is not None
     )
 
 

@@ -10,11 +10,11 @@ from jaxtyping import Float
 
 from edl.evaluate import Evaluator, maze_evaluator
 from edl.paper import recipes
-from edl.paper.bottleneck import ENV
+from edl.paper.bottleneck import ENV, ROOM
 from edl.paper.figure import LABELS, FigureResult, PaperFigure, Picture
 from edl.paper.measurements import Runs, first_seed_paths, play_run
 from edl.paper.recipes import Recipe, ReproductionConfig
-from edl.paper.verdict import Scores, Verdict, all_hold, better
+from edl.paper.verdict import Scores, Verdict, at_least, judge, less
 
 SHOWN = ("forward_mi", "siblings", "ours")
 
@@ -23,8 +23,8 @@ def define_runs(settings: ReproductionConfig) -> dict[str, Recipe]:
     """Forward MI, EDL as in the paper, and our EDL."""
     return {
         "forward_mi": recipes.baseline(settings, ENV, "forward_mi"),
-        "siblings": recipes.edl(settings, ENV, "oracle", recipes.sibling_rivalry(settings)),
-        "ours": recipes.edl(settings, ENV, "frontier", recipes.walking(settings)),
+        "siblings": recipes.edl(settings, ENV, "oracle", recipes.sibling_rivalry(settings, ENV)),
+        "ours": recipes.ours(settings, ENV, "frontier"),
     }
 
 
@@ -35,8 +35,14 @@ def build(runs: Runs) -> FigureResult:
     layout = runs["ours"].layout
     assert layout is not None
     episodes = play_run(runs["forward_mi"])
-    goals = {label: np.asarray(run.skills.goals) for label, run in runs.items() if run.skills is not None}
-    goals["forward_mi"] = visit_means(np.asarray(episodes.features))
+    paper, ours = runs["siblings"].skills, runs["ours"].skills
+    assert paper is not None
+    assert ours is not None
+    goals = {
+        "forward_mi": visit_means(np.asarray(episodes.features)),
+        "siblings": np.asarray(paper.decoded),
+        "ours": np.asarray(ours.goals),  # they may be moved off walls
+    }
     evaluator = maze_evaluator(layout)
     distances = {label: [distance_to_nearest(evaluator, each) for each in goals[label]] for label in SHOWN}
     row = [
@@ -54,7 +60,9 @@ def build(runs: Runs) -> FigureResult:
         "right: EDL."
     )
     picture = Picture(panels_figure([row]), caption)
-    return FigureResult({"": picture}, verdicts(distances), {"to_nearest_goal": distances})
+    in_room = np.mean(np.all(goals["forward_mi"] < ROOM, axis=-1), axis=1).tolist()
+    numbers = {"to_nearest_goal": distances, "forward_mi_goals_in_first_room": in_room}
+    return FigureResult({"": picture}, verdicts(distances, in_room), numbers)
 
 
 def visit_means(features: Float[np.ndarray, "seeds k n t1 s"]) -> Float[np.ndarray, "seeds k s"]:
@@ -70,15 +78,28 @@ def distance_to_nearest(evaluator: Evaluator, goals: Float[np.ndarray, "k 2"]) -
     return float(np.mean(np.where(reachable, distances, largest)))
 
 
-def verdicts(distances: dict[str, list[float]]) -> list[Verdict]:
-    """The paper's claim about goals."""
-    baseline = Scores("forward MI", distances["forward_mi"])
+def verdicts(distances: dict[str, list[float]], in_room: list[float]) -> list[Verdict]:
+    """The paper's claims about goals, and ours."""
+    scores = {label: Scores(LABELS[label], values) for label, values in distances.items()}
     what = "walking distance from a random point to the nearest goal"
+    nearer = "A random point of the maze is nearer to one of EDL's goals than to one of forward MI's."
     return [
-        all_hold(
-            "The goals of forward MI are limited to where its policy goes; EDL's are across the whole maze.",
-            [better("", what, Scores(LABELS[x], distances[x]), baseline, lower=True) for x in ("siblings", "ours")],
-        )
+        judge(
+            "This policy [of forward MI] seldom leaves the initial room, limiting the goals that can be discovered.",
+            "More than half of its goals are in the room of the start.",
+            [at_least("share of goals in the first room", Scores(LABELS["forward_mi"], in_room), 0.5)],
+        ),
+        judge(
+            "The uniform distribution over states in EDL enables the discovery of goals across the whole maze.",
+            nearer,
+            [less(what, scores["siblings"], scores["forward_mi"])],
+        ),
+        judge(
+            "EDL discovers goals across the whole maze without an oracle.",
+            nearer,
+            [less(what, scores["ours"], scores["forward_mi"])],
+            ours=True,
+        ),
     ]
 
 

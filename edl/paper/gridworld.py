@@ -5,7 +5,7 @@ import numpy as np
 from edl.evaluate.theory import Landscape, gridworld_landscape
 from edl.paper.figure import FigureResult, PaperFigure, Picture
 from edl.paper.measurements import Runs
-from edl.paper.verdict import Verdict
+from edl.paper.verdict import Scores, Verdict, at_most, between, judge
 
 TOLERANCE = 1e-6
 MINUS_INFINITY = -100.0
@@ -44,24 +44,32 @@ def extreme_rewards(landscape: Landscape) -> dict[str, float]:
 
 
 def verdicts(numbers: dict[str, float]) -> list[Verdict]:
-    """The claims of the theory, which hold exactly."""
+    """The claims of the theory. The numbers are exact: there are no seeds."""
     limit = float(np.log(numbers["num_skills"]))
-    known, new, difference = (numbers[name] for name in ("greatest_known", "greatest_new", "forms_differ"))
-    elsewhere = numbers["forward_where_reverse_is_minus_infinity"]
+
+    def exact(label: str, name: str) -> Scores:
+        return Scores(label, [numbers[name]])
+
+    elsewhere = exact("largest forward form", "forward_where_reverse_is_minus_infinity")
     return [
-        Verdict(
-            "The reward of known states is at most log N; the reward of states that were never seen is zero.",
-            f"greatest reward of a known state {known:.6f} (log N = {limit:.6f}), of an unseen state {new:.2g}; exact, "
-            f"{numbers['unseen_share']:.0%} of the tiles are unseen",
-            abs(known - limit) < TOLERANCE and new < TOLERANCE,
-            1,
+        judge(
+            "Known states can receive a reward of up to log N; previously unseen states will receive a smaller reward "
+            "of 0.",
+            f"The largest reward of a known state is log N = {limit:.6f}, and the largest of the "
+            f"{numbers['unseen_share']:.0%} of the tiles that no skill has seen is 0, up to {TOLERANCE:g}.",
+            [
+                between("reward", exact("known states", "greatest_known"), limit - TOLERANCE, limit + TOLERANCE),
+                at_most("reward", exact("unseen states", "greatest_new"), TOLERANCE),
+            ],
         ),
-        Verdict(
+        judge(
             "Both forms of the mutual information generate the same reward landscape.",
-            f"they differ by at most {difference:.2g} in tiles where both are finite; where the reverse form is minus "
-            f"infinity, the forward form is at most {elsewhere:.3g}",
-            difference < TOLERANCE and elsewhere < MINUS_INFINITY,
-            1,
+            f"They differ by at most {TOLERANCE:g} where both are finite. Where the reverse form is minus infinity, "
+            f"the forward form is below {MINUS_INFINITY:g}.",
+            [
+                at_most("reward", exact("largest difference of the forms", "forms_differ"), TOLERANCE),
+                at_most("reward where the reverse form is minus infinity", elsewhere, MINUS_INFINITY),
+            ],
         ),
     ]
 

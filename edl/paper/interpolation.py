@@ -1,7 +1,9 @@
-"""Figure 6 and the appendix's matrix, "Interpolating between skills": rollouts with a code between two codes.
+"""Figure 5 and the appendix's matrix, "Interpolating between skills": rollouts with a code between two codes.
 
-A blend of two codes should end at the blend of the two goals. We compare its error with that of a policy that treats
-every blend as the nearer of the two skills: the distance from the blend of the goals to the nearer goal.
+A blend of two codes should end at the blend of the two goals. We compare its error, the walking distance from the end
+to the blend of the goals, with that of a policy that plays the nearer of the two skills instead: the walking distance
+from the nearer goal. Only pairs of skills that reach their own goals count, because a skill that fails says nothing
+about blends.
 """
 
 import itertools
@@ -16,14 +18,14 @@ from jaxtyping import Array, Bool, Float, Int
 from edl.artifacts import SkillPolicy
 from edl.envs.layouts import Layout
 from edl.envs.rollout import Episode
-from edl.evaluate.geodesic import Geodesic
+from edl.evaluate.geodesic import Geodesic, PairedDistance
 from edl.evaluate.skill_rollouts import last_states, play_skills
 from edl.paper import recipes
 from edl.paper.bottleneck import ENV
 from edl.paper.figure import LABELS, FigureResult, PaperFigure, Picture
-from edl.paper.measurements import Runs, first_seed_paths
+from edl.paper.measurements import Runs, first_seed_paths, play_run, reaches_goal
 from edl.paper.recipes import Recipe, ReproductionConfig
-from edl.paper.verdict import Scores, Verdict, better
+from edl.paper.verdict import Part, Scores, Verdict, judge, less
 from edl.runs.pipeline import stage_keys
 from edl.runs.result import Run
 from edl.runtime.effort import quick_jit
@@ -39,21 +41,27 @@ MATRIX_ROLLOUTS = 20
 SIZE, LARGE_SIZE = 3, 5
 """Rows and columns of the figure's matrix, and of the appendix's matrix."""
 
+ALL_PAIRS, OPEN_PAIRS = "pairs", "pairs without a wall between"
+
 Pairs = Int[np.ndarray, "p 2"]
 
 
 class Errors(NamedTuple):
-    """Mean error over pairs and shares, per seed: of the blends, and of playing the nearer of the two skills."""
+    """Mean error over pairs and shares, per seed: of the blends, and of playing the nearer of the two skills.
+
+    ``pairs`` is the number of pairs of each seed; a seed without any has no errors.
+    """
 
     blended: list[float]
     nearer: list[float]
+    pairs: list[int]
 
 
 def define_runs(settings: ReproductionConfig) -> dict[str, Recipe]:
     """EDL as in the paper, and our EDL."""
     return {
-        "siblings": recipes.edl(settings, ENV, "oracle", recipes.sibling_rivalry(settings)),
-        "ours": recipes.edl(settings, ENV, "frontier", recipes.walking(settings)),
+        "siblings": recipes.edl(settings, ENV, "oracle", recipes.sibling_rivalry(settings, ENV)),
+        "ours": recipes.ours(settings, ENV, "frontier"),
     }
 
 
@@ -62,38 +70,57 @@ def build(runs: Runs) -> FigureResult:
     errors = {label: blend_errors(run) for label, run in runs.items()}
     caption = (
         "Rollouts of the mean of two codes, in the mean of their colours. Row and column show the two skills; crosses "
-        "mark the mean of their goals."
+        "mark the mean of their goals. {}."
     )
     pictures = {
-        "": Picture(draw_matrix(runs["ours"], SIZE), caption),
-        "matrix": Picture(draw_matrix(runs["ours"], LARGE_SIZE), caption),
+        "": Picture(draw_matrix(runs["siblings"], SIZE), caption.format(LABELS["siblings"])),
+        "matrix": Picture(draw_matrix(runs["ours"], LARGE_SIZE), caption.format(LABELS["ours"])),
     }
     numbers = {label: {kind: each._asdict() for kind, each in kinds.items()} for label, kinds in errors.items()}
     return FigureResult(pictures, verdicts(errors), numbers)
 
 
 def blend_errors(run: Run) -> dict[str, Errors]:
-    """Errors over all pairs of skills, and over the pairs with no wall between their goals."""
+    """Errors over the pairs of skills that reach their goals, and over those with no wall between their goals."""
     assert run.skills is not None
     assert run.layout is not None
     pairs = np.array(list(itertools.combinations(range(run.config.num_skills), 2)))
     codes, goals = (np.asarray(x, float) for x in (run.skills.codes, run.skills.goals))
-    ends = np.mean(last_states(play_codes(run, blend_pairs(codes, pairs), ROLLOUTS)), axis=2)
+    last = last_states(play_codes(run, blend_pairs(codes, pairs), ROLLOUTS))
+    walking = Geodesic.from_layout(run.layout).paired
     target = blend_pairs(goals, pairs)
-    blended = np.linalg.norm(ends - target, axis=-1).reshape(len(goals), len(SHARES), -1)
-    both = (np.tile(goals[:, pairs[:, i]], (1, len(SHARES), 1)) for i in (0, 1))
-    to_goals = np.stack([np.linalg.norm(target - each, axis=-1) for each in both])
-    nearer = np.min(to_goals, axis=0).reshape(blended.shape)
+    sides = [np.tile(goals[:, pairs[:, i]], (1, len(SHARES), 1)) for i in (0, 1)]
+    shape = (len(goals), len(SHARES), len(pairs))
+    blended = paired_distances(walking, last, target[:, :, None]).mean(axis=2).reshape(shape)
+    nearer = np.min([paired_distances(walking, each, target) for each in sides], axis=0).reshape(shape)
+    reached = reaches_goal(run, play_run(run))
+    working = reached[:, pairs[:, 0]] & reached[:, pairs[:, 1]]
     open_pairs = np.stack([has_no_wall_between(run.layout, each, pairs) for each in goals])
-
-    def mean_errors(chosen: Bool[np.ndarray, "seeds p"]) -> Errors:
-        rows = [(b[:, c], n[:, c]) for b, n, c in zip(blended, nearer, chosen, strict=True) if c.any()]
-        return Errors([float(b.mean()) for b, _ in rows], [float(n.mean()) for _, n in rows])
-
     return {
-        "all pairs": mean_errors(np.ones_like(open_pairs)),
-        "pairs without a wall between": mean_errors(open_pairs),
+        ALL_PAIRS: mean_errors(blended, nearer, working),
+        OPEN_PAIRS: mean_errors(blended, nearer, working & open_pairs),
     }
+
+
+def paired_distances(
+    walking: PairedDistance, x: Float[np.ndarray, "*n 2"], y: Float[np.ndarray, "*m 2"]
+) -> Float[np.ndarray, "*n"]:
+    """The distance between corresponding points; ``y`` is broadcast to the shape of ``x``."""
+    y = np.broadcast_to(y, x.shape)
+    return walking(x.reshape(-1, 2), y.reshape(-1, 2)).reshape(x.shape[:-1])
+
+
+def mean_errors(
+    blended: Float[np.ndarray, "seeds shares p"],
+    nearer: Float[np.ndarray, "seeds shares p"],
+    chosen: Bool[np.ndarray, "seeds p"],
+) -> Errors:
+    """Mean errors over the chosen pairs of each seed."""
+    errors = [
+        [float(side[seed][:, pairs].mean()) for seed, pairs in enumerate(chosen) if pairs.any()]
+        for side in (blended, nearer)
+    ]
+    return Errors(errors[0], errors[1], chosen.sum(axis=1).tolist())
 
 
 def blend_pairs(points: Float[np.ndarray, "seeds k d"], pairs: Pairs) -> Float[np.ndarray, "seeds m d"]:
@@ -149,17 +176,24 @@ def draw_matrix(run: Run, size: int) -> Any:
 def verdicts(errors: dict[str, dict[str, Errors]]) -> list[Verdict]:
     """The paper's claim about blends, for its EDL and for ours."""
     return [
-        better(
-            f"Blended skills reach the straight-line blend of the goals ({LABELS[label]}, {kind}).",
-            "distance of the end from the blend of the goals",
-            Scores("blends", each.blended),
-            Scores("the nearer of the two skills", each.nearer),
-            lower=True,
+        judge(
+            "The policy learns to generalize, with interpolated skills reaching states that come from the "
+            "interpolation in Euclidean space of the goals of the original skills."
+            + (f" [{LABELS[label]}]" if label == "ours" else ""),
+            "The end of a blend of two skills is nearer to the blend of their goals than the nearer of the two goals "
+            "is, by walking distance: over all pairs of skills that reach their goals, and over those with no wall "
+            "between the goals.",
+            [blend_part(kind, each) for kind, each in kinds.items()],
+            ours=label == "ours",
         )
         for label, kinds in errors.items()
-        for kind, each in kinds.items()
-        if each.blended
     ]
+
+
+def blend_part(kind: str, errors: Errors) -> Part:
+    """Blends end nearer to the blend of the goals than the nearer skill does. Both are of the same runs: paired."""
+    what = f"distance from the blend of the goals, {sum(errors.pairs)} {kind}"
+    return less(what, Scores("blends", errors.blended), Scores("nearer skill", errors.nearer), paired=True)
 
 
 FIGURE = PaperFigure("Interpolating between skills", define_runs, build)

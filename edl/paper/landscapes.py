@@ -1,6 +1,9 @@
 """The appendix's reward landscapes: the reward of forward MI, reverse MI and EDL at every position, at convergence.
 
 q(s|z) and q(z|s) of the baselines are fitted by maximum likelihood to rollouts of the trained policies.
+
+Not tested: "The reward functions follow a bell shape centered at each of the centroids". This is true by definition,
+because q(s|z) is a Gaussian around the decoded state. The claim about entropic trajectories is in `edl.paper.entropy`.
 """
 
 from collections.abc import Callable
@@ -19,13 +22,12 @@ from edl.envs.rollout import Episode
 from edl.evaluate.coverage import bins_of
 from edl.evaluate.discriminability import fit_classifier, labelled_visits, log_posterior
 from edl.evaluate.geodesic import Geodesic
-from edl.evaluate.skill_rollouts import last_states
 from edl.paper import recipes
 from edl.paper.bottleneck import ENV
 from edl.paper.figure import FigureResult, PaperFigure, Picture
-from edl.paper.measurements import Runs, end_spread, first_seed_paths, play_run
+from edl.paper.measurements import PerSkill, Runs, first_seed_paths, play_run, reaches_goal
 from edl.paper.recipes import Recipe, ReproductionConfig
-from edl.paper.verdict import Scores, Verdict, better, within
+from edl.paper.verdict import Scores, Verdict, at_least, greater, judge
 from edl.runs.pipeline import stage_keys
 from edl.runs.result import Run
 from edl.runtime.effort import quick_jit
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 UNEXPLORED = 0.5
 """A point is unexplored if it is farther than this from all visits."""
+CONFIDENT = 0.5
+"""A posterior above this value is confident: the other skills together are less likely."""
 ROWS = {"forward_mi": "Forward MI", "reverse_mi": "Reverse MI: q(z|s)", "siblings": "EDL"}
 """The runs in the order of the rows, and the names of the rows."""
 Points = Float[np.ndarray, "p 2"]
@@ -44,11 +48,12 @@ Field = Float[np.ndarray, "seeds k p"]
 
 
 def define_runs(settings: ReproductionConfig) -> dict[str, Recipe]:
-    """Both baselines and EDL as in the paper."""
+    """Both baselines, EDL as in the paper, and EDL without siblings, for the local optima."""
     return {
         "forward_mi": recipes.baseline(settings, ENV, "forward_mi"),
         "reverse_mi": recipes.baseline(settings, ENV, "reverse_mi"),
-        "siblings": recipes.edl(settings, ENV, "oracle", recipes.sibling_rivalry(settings)),
+        "siblings": recipes.edl(settings, ENV, "oracle", recipes.sibling_rivalry(settings, ENV)),
+        "no_siblings": recipes.edl(settings, ENV, "oracle", recipes.without_siblings(settings, ENV)),
     }
 
 
@@ -67,18 +72,19 @@ def build(runs: Runs) -> FigureResult:
         "siblings": decoder_fields(runs["siblings"], points),
     }
     rows = [landscape_panels(layout, inside, points, fields[x][0], first_seed_paths(played[x])) for x in ROWS]
-    skills = runs["siblings"].skills
-    assert skills is not None
+    no_siblings = runs["no_siblings"]
+    assert no_siblings.skills is not None
+    deceived = np.stack([is_deceptive(layout, each) for each in np.asarray(no_siblings.skills.goals)])
+    failed = ~reaches_goal(no_siblings, played["no_siblings"])
     numbers = {
-        "summits_unexplored": unexplored_maxima(fields["forward_mi"], points, played["forward_mi"]),
+        "maxima_unexplored": unexplored_maxima(fields["forward_mi"], points, played["forward_mi"]),
         "confidence_where_unexplored": unexplored_confidence(fields["reverse_mi"], points, played["reverse_mi"]),
-        "spread": {label: end_spread(last_states(played[label])) for label in ("reverse_mi", "siblings")},
-        "summit_to_goal": maximum_to_goal(fields["siblings"], points, np.asarray(skills.decoded)),
-        "deceptive": [deceptive_share(layout, each) for each in np.asarray(skills.goals)],
+        "deceptive_share": deceived.mean(axis=1).tolist(),
+        "failures": {"deceptive": share_among(failed, deceived), "other": share_among(failed, ~deceived)},
     }
     caption = (
         "Reward of each skill at every position (darker is higher), one column per skill: r(s, z) of forward MI, "
-        "q(z|s) of reverse MI, log q(s|z) of EDL. Rollouts are grey; the star marks the maximum."
+        "q(z|s) of reverse MI, log q(s|z) of EDL with siblings. Rollouts are grey; the star marks the maximum."
     )
     picture = Picture(panels_figure(rows, names=list(ROWS.values()), side=1.55), caption)
     return FigureResult({"": picture}, verdicts(runs["reverse_mi"].config.num_skills, numbers), numbers)
@@ -155,20 +161,20 @@ def unexplored_maxima(fields: Field, points: Points, episodes: Episode) -> list[
     ]
 
 
-def unexplored_confidence(fields: Field, points: Points, episodes: Episode) -> list[float]:
-    """Mean of max_z q(z|s) over unexplored points, per seed; over all points if all are explored."""
-    unexplored = [is_unexplored(points, episodes, seed) for seed in range(len(fields))]
-    chosen = [each if each.any() else ~each for each in unexplored]
-    return [float(np.mean(np.max(field, axis=0)[each])) for field, each in zip(fields, chosen, strict=True)]
+def unexplored_confidence(fields: Field, points: Points, episodes: Episode) -> list[float | None]:
+    """Mean of max_z q(z|s) over unexplored points, per seed; None for a seed that explored every point."""
+    chosen = [is_unexplored(points, episodes, seed) for seed in range(len(fields))]
+    best = np.max(fields, axis=1)
+    return [float(np.mean(x[c])) if c.any() else None for x, c in zip(best, chosen, strict=True)]
 
 
-def maximum_to_goal(fields: Field, points: Points, goals: Float[np.ndarray, "seeds k 2"]) -> list[float]:
-    """Mean distance between the maximum of the reward and the skill's goal, per seed."""
-    return np.mean(np.linalg.norm(points[np.argmax(fields, axis=2)] - goals, axis=-1), axis=1).tolist()
+def share_among(failed: PerSkill, chosen: PerSkill) -> list[float | None]:
+    """Share of the chosen skills of each seed that failed; None for a seed without any."""
+    return [float(np.mean(f[c])) if c.any() else None for f, c in zip(failed, chosen, strict=True)]
 
 
-def deceptive_share(layout: Layout, goals: Float[np.ndarray, "k 2"]) -> float:
-    """Share of the skills with a deceptive Euclidean reward: hill climbing from the start ends in another cell.
+def is_deceptive(layout: Layout, goals: Float[np.ndarray, "k 2"]) -> Bool[np.ndarray, " k"]:
+    """Whether the Euclidean reward of each skill is deceptive: hill climbing from the start ends in another cell.
 
     Hill climbing moves to the best of the eight neighbouring cells that can be reached directly.
     """
@@ -183,43 +189,37 @@ def deceptive_share(layout: Layout, goals: Float[np.ndarray, "k 2"]) -> float:
                 break
             cell = best
         deceived.append(cell != int(np.argmax(reward)))
-    return float(np.mean(deceived))
+    return np.array(deceived)
 
 
 def verdicts(num_skills: int, numbers: dict[str, Any]) -> list[Verdict]:
     """The claims in the paper's captions."""
-    label = "mean over skills"
+    failures = {kind: Scores(f"{kind} rewards", values) for kind, values in numbers["failures"].items()}
     return [
-        within(
-            "Forward MI: for some skills the reward is greatest in an unexplored region.",
-            "share of skills",
-            Scores(label, numbers["summits_unexplored"]),
-            low=1 / num_skills,
+        judge(
+            "For some skills, this point [of maximum reward of forward MI] belongs to an unexplored region of the "
+            "state space.",
+            f"On average over seeds, the reward of at least one of the {num_skills} skills is greatest at a point that "
+            f"is farther than {UNEXPLORED:g} from all visits.",
+            [at_least("share of skills", Scores("Forward MI", numbers["maxima_unexplored"]), 1 / num_skills)],
         ),
-        within(
-            "Reverse MI: q(z|s) extends its partition to states that were never visited.",
-            "mean of max_z q(z|s) over unvisited points",
-            Scores(label, numbers["confidence_where_unexplored"]),
-            low=0.5,
-            about=f" (a uniform q has 1/{num_skills})",
+        judge(
+            "q(z|s) extrapolates this partition to states that have never been visited by the policy.",
+            f"At points farther than {UNEXPLORED:g} from all visits, the largest q(z|s) is above {CONFIDENT:g} on "
+            f"average (a uniform q has 1/{num_skills}).",
+            [
+                at_least(
+                    "mean of max_z q(z|s) where unexplored",
+                    Scores("Reverse MI", numbers["confidence_where_unexplored"]),
+                    CONFIDENT,
+                )
+            ],
         ),
-        better(
-            "Reverse MI: skills are highly entropic within their region, more than EDL's.",
-            "mean distance of a rollout's end from the mean end of its skill",
-            Scores("reverse MI", numbers["spread"]["reverse_mi"]),
-            Scores("EDL", numbers["spread"]["siblings"]),
-        ),
-        within(
-            "EDL: the rewards are bell-shaped around the goals.",
-            "distance from the maximum of the reward to the decoded goal",
-            Scores(label, numbers["summit_to_goal"]),
-            high=0.5,
-        ),
-        within(
-            "EDL: the Euclidean reward is deceptive in this maze.",
-            "share of skills for which hill climbing on the reward ends in another cell than the goal's",
-            Scores(label, numbers["deceptive"]),
-            low=1 / num_skills,
+        judge(
+            "Training is prone to falling in local optima due to their deceptive nature [of EDL's rewards].",
+            "Without siblings, a skill misses its goal more often if hill climbing on its reward does not lead to the "
+            "goal than if it does.",
+            [greater("share of skills that miss their goal", failures["deceptive"], failures["other"])],
         ),
     ]
 

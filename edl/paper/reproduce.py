@@ -1,8 +1,9 @@
 """Reproduce figures of the paper: execute the missing runs, measure, draw, judge the claims, and write an index page.
 
 A folder of results contains, for each figure, its pictures (PNG and SVG) and ``NAME.json`` with numbers and verdicts,
-which is written last and marks the figure as finished; ``index.html``; and the runs, under ``runs/``, named by their
-identity. Finished figures and runs are kept.
+which is written last and marks the figure as finished; and the runs, under ``runs/``, named by their identity. The
+figures of the preset ``paper`` are in the subfolder ``paper/``. ``index.html`` and ``verdicts.md`` show the verdicts of
+all presets side by side. Finished figures and runs are kept.
 """
 
 import contextlib
@@ -13,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import edl
 from edl.config import ConfigError, check_name
-from edl.paper import FIGURES
+from edl.paper import FIGURES, NUMBERED
 from edl.paper.figure import FigureResult
 from edl.paper.progress import ReproductionProgress, SilentReproduction
 from edl.paper.recipes import Recipe, ReproductionConfig
@@ -24,7 +26,12 @@ from edl.runs.provenance import provenance
 from edl.runs.store import Folder
 
 INDEX = "index.html"
+TABLE = "verdicts.md"
 RUNS = "runs"
+SUBFOLDERS = {"fast": "", "paper": "paper"}
+"""Where the figures of each preset are, in the folder of results."""
+FORMAT = 2
+"""Version of the measurements and of the JSON files. Figures of another version are built again."""
 DPI = 110
 """Resolution of the pictures. The files stay small enough for a repository."""
 
@@ -45,11 +52,12 @@ def reproduce(
     progress = progress or SilentReproduction()
     chosen = expand(names)
     recipes = {name: FIGURES[name].define_runs(settings) for name in chosen}
-    folder = _create(out)
+    root = _create(out)
+    folder = _create(root.path / SUBFOLDERS[settings.preset])
     pending = [name for name in chosen if redraw or not is_finished(folder, name, recipes[name])]
-    with store.locked(folder):
+    with store.locked(root):
         missing = [each for name in pending for each in recipes[name].values()]
-        with contextlib.closing(RunCache(folder.path / RUNS, missing, progress, jobs)) as runs:
+        with contextlib.closing(RunCache(root.path / RUNS, missing, progress, jobs)) as runs:
             for number, name in enumerate(chosen, 1):
                 title = f"[{number}/{len(chosen)}] {name}: {FIGURES[name].title}"
                 if name not in pending:
@@ -57,8 +65,8 @@ def reproduce(
                     continue
                 progress.message(title)
                 publish(folder, name, recipes[name], runs, settings)
-                write_index(folder)
-        write_index(folder)
+                write_index(root)
+        write_index(root)
     return [folder.read_json(f"{name}.json") for name in chosen]
 
 
@@ -76,8 +84,8 @@ def _create(out: str | Path) -> Folder:
 def expand(names: Sequence[str]) -> list[str]:
     """The figures that ``names`` mean, each once. Unknown names are rejected."""
     for name in names:
-        check_name(name, ["all", *FIGURES], "figure", "`edl reproduce --help` describes each figure.")
-    return list(FIGURES) if "all" in names or not names else list(dict.fromkeys(names))
+        check_name(name, ["all", *FIGURES, *NUMBERED], "figure", "`edl reproduce --help` describes each figure.")
+    return list(FIGURES) if "all" in names or not names else list(dict.fromkeys(NUMBERED.get(x, x) for x in names))
 
 
 def publish(
@@ -103,6 +111,7 @@ def record(
         "figure": name,
         "title": FIGURES[name].title,
         "identity": figure_identity(name, recipes),
+        "format": FORMAT,
         "preset": settings.preset,
         "num_seeds": settings.num_seeds,
         "verdicts": [verdict.to_json() for verdict in result.verdicts],
@@ -121,8 +130,9 @@ def is_finished(folder: Folder, name: str, recipes: Mapping[str, Recipe]) -> boo
 
 
 def figure_identity(name: str, recipes: Mapping[str, Recipe]) -> str:
-    """A hash of the runs of a figure."""
-    text = json.dumps([name, {label: recipe.identity for label, recipe in sorted(recipes.items())}])
+    """A hash of the runs of a figure, the version, and the format."""
+    runs = {label: recipe.identity for label, recipe in sorted(recipes.items())}
+    text = json.dumps([name, edl.__version__, FORMAT, runs])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -131,9 +141,17 @@ def file_name(name: str, part: str) -> str:
     return f"{name}_{part}" if part else name
 
 
-def write_index(folder: Folder) -> None:
-    """A page of all finished figures."""
-    from edl.figures.results import results_html
+def write_index(root: Folder) -> None:
+    """A page and a table of all finished figures of all presets."""
+    from edl.figures.results import results_html, results_markdown
 
+    records = [record for preset in SUBFOLDERS for record in read_records(root, preset)]
+    root.write(INDEX, results_html(records, SUBFOLDERS).encode())
+    root.write(TABLE, results_markdown(records).encode())
+
+
+def read_records(root: Folder, preset: str) -> list[dict[str, Any]]:
+    """The JSON files of a preset's finished figures, without those of another format."""
+    folder = Folder(root.path / SUBFOLDERS[preset])
     records = [folder.read_json(f"{name}.json") for name in FIGURES if folder.has(f"{name}.json")]
-    folder.write(INDEX, results_html(records).encode())
+    return [record for record in records if record.get("format") == FORMAT and record["preset"] == preset]

@@ -11,11 +11,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillModel, States
+from edl.evaluate.metrics import definitions_note
 from edl.paper.measurements import lower_left_cell
 from edl.paper.progress import ReproductionProgress, SilentReproduction
 from edl.paper.recipes import Recipe
 from edl.paper.workers import Workers
 from edl.runs import store
+from edl.runs.evaluation import reevaluate
 from edl.runs.progress import Progress
 from edl.runs.resolve import make_context
 from edl.runs.result import Run, load
@@ -53,7 +55,7 @@ class RunCache:
         if recipe.identity not in self.runs:
             if self.workers is not None and not self.is_finished(recipe):
                 self.workers.wait(recipe)
-            run = load(self._folder(recipe).path) if self.is_finished(recipe) else self._execute(recipe)
+            run = load_current(self._folder(recipe)) if self.is_finished(recipe) else self._execute(recipe)
             self.runs[recipe.identity] = without_experience(run)
         return self.runs[recipe.identity]
 
@@ -75,6 +77,16 @@ class RunCache:
 
     def _number(self, recipe: Recipe) -> str:
         return f"run {self.numbers[recipe.identity]} of {len(self.numbers)}"
+
+
+def load_current(folder: store.Folder) -> Run:
+    """A finished run. If its metrics have other definitions than those of this version, they are computed again."""
+    run = load(folder.path)
+    if definitions_note(run.metrics or {}) is None:
+        return run
+    run, _ = reevaluate(folder.path)
+    folder.write_json(store.METRICS, run.metrics)
+    return run
 
 
 def execute_or_resume(recipe: Recipe, folder: store.Folder, progress: Progress) -> Run:

@@ -1,77 +1,200 @@
-"""Verdicts: whether a claim of the paper holds in our numbers, decided by a fixed rule.
+"""Verdicts: whether a claim holds in our numbers, decided by a fixed rule, with the size of the effect.
 
-With several seeds, a claim holds if the 95 % bootstrap interval excludes the opposite. With one seed, the rule compares
-the numbers directly, and the verdict states that there is one seed.
+A claim is a sentence of the paper (or of ours). Its test has one or more parts; each part compares two sets of scores,
+or one set with a bound, and has one of three outcomes:
+
+    holds      the 95 % bootstrap interval lies on the side that the claim names,
+    refuted    it lies on the other side,
+    undecided  it includes both.
+
+A claim holds if all its parts hold, and is refuted if any part is refuted. With one seed the interval is a point: the
+rule compares the numbers directly, and the verdict states that there is one seed.
+
+Every part reports an `Effect`: the difference of the means x - y with its interval, in the unit of the score, and
+Cliff's delta, P(x > y) - P(x < y) for a random seed of each side, in [-1, 1]. Delta needs no assumption about the
+distribution of scores, but is 1 as soon as no two seeds overlap; the difference says by how much.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from edl.evaluate.statistics import bootstrap, improvement_interval, probability_of_improvement
+from edl.evaluate.statistics import Interval, bootstrap, cliffs_delta, delta_interval, difference_interval
 
+Outcome = Literal["holds", "undecided", "refuted"]
 Values = Sequence[float]
 
 
-class Verdict(NamedTuple):
-    """A claim in one sentence, what was measured, whether the claim holds, and the number of seeds."""
+class Scores:
+    """One number per seed, and the name of what was scored. Seeds without a score (None) are left out."""
 
-    claim: str
-    measured: str
-    holds: bool
-    seeds: int
-
-    def to_json(self) -> dict[str, Any]:
-        return self._asdict()
-
-
-class Scores(NamedTuple):
-    """One number per seed, and the name of what was scored."""
-
-    label: str
-    values: Values
+    def __init__(self, label: str, values: Sequence[float | None]):
+        self.label = label
+        self.values = known(values)
 
     def __str__(self) -> str:
         return f"{self.label} {summary(self.values)}"
 
 
-def better(claim: str, what: str, ours: Scores, theirs: Scores, *, lower: bool = False) -> Verdict:
-    """Holds if the interval of the probability that ours is better than theirs lies above 1/2."""
-    x, y = (np.asarray(each.values, float) * (-1 if lower else 1) for each in (ours, theirs))
-    chance, interval = probability_of_improvement([x], [y]), improvement_interval([x], [y])
-    direction = "lower" if lower else "higher"
-    measured = f"{what}: {ours} against {theirs}; {direction} with probability {chance:.2f}"
-    return Verdict(claim, measured, interval.low > 0.5, min(len(x), len(y)))
+def known(values: Sequence[float | None]) -> list[float]:
+    """The values of the seeds that have one."""
+    return [float(value) for value in values if value is not None]
 
 
-def no_better(claim: str, what: str, ours: Scores, theirs: Scores, *, slack: float) -> Verdict:
-    """Holds if ours exceeds theirs by less than ``slack``: the upper end of the mean gain's interval is below it."""
-    gain = np.asarray(ours.values, float) - np.asarray(theirs.values, float)
-    measured = f"{what}: {ours} against {theirs}; gain {summary(list(gain))}, which must be below {slack:g}"
-    return Verdict(claim, measured, bootstrap([gain]).high < slack, len(gain))
+class Effect(NamedTuple):
+    """The size of a difference x - y. ``y`` is a bound if there is no second set of scores."""
+
+    what: str
+    x: str
+    y: str
+    difference: float
+    interval: Interval
+    delta: float
+    delta_interval: Interval
+
+    def __str__(self) -> str:
+        return (
+            f"difference {_with_interval(self.difference, self.interval)}, "
+            f"delta {self.delta:+.2f} [{self.delta_interval.low:+.2f}, {self.delta_interval.high:+.2f}]"
+        )
 
 
-def within(
-    claim: str, what: str, scores: Scores, *, low: float = -np.inf, high: float = np.inf, about: str = ""
-) -> Verdict:
-    """Holds if the interval of the mean lies between ``low`` and ``high``."""
-    interval = bootstrap([scores.values])
-    bounds = [f"at least {low:g}"] if np.isfinite(low) else []
-    bounds += [f"at most {high:g}"] if np.isfinite(high) else []
-    measured = f"{what}: {scores}, which must be {' and '.join(bounds)}{about}"
-    return Verdict(claim, measured, bool(low <= interval.low and interval.high <= high), len(scores.values))
+class Part(NamedTuple):
+    """One comparison of a test. ``effect`` is None if no seed has a score."""
+
+    measured: str
+    outcome: Outcome
+    seeds: int
+    effect: Effect | None
 
 
-def all_hold(claim: str, parts: Sequence[Verdict]) -> Verdict:
-    """A claim with several parts, which holds if every part holds."""
-    measured = ". ".join(part.measured for part in parts)
-    return Verdict(claim, measured, all(part.holds for part in parts), min(part.seeds for part in parts))
+class Verdict(NamedTuple):
+    """A claim in one sentence, how it is tested, what was measured, and the outcome.
+
+    ``source`` says whose claim it is. ``seeds`` is the smallest number of seeds in any part.
+    """
+
+    claim: str
+    test: str
+    measured: list[str]
+    outcome: Outcome
+    seeds: int
+    effects: list[Effect]
+    source: Literal["paper", "ours"] = "paper"
+
+    @property
+    def holds(self) -> bool:
+        return self.outcome == "holds"
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self._asdict(), "holds": self.holds, "effects": [effect._asdict() for effect in self.effects]}
+
+
+def judge(claim: str, test: str, parts: Sequence[Part], *, ours: bool = False) -> Verdict:
+    """The verdict on a claim: it holds if every part of its test holds, and is refuted if any part is refuted."""
+    outcomes = [part.outcome for part in parts]
+    outcome: Outcome = "holds" if set(outcomes) == {"holds"} else "refuted" if "refuted" in outcomes else "undecided"
+    effects = [part.effect for part in parts if part.effect is not None]
+    seeds = min(part.seeds for part in parts)
+    return Verdict(claim, test, [part.measured for part in parts], outcome, seeds, effects, "ours" if ours else "paper")
+
+
+def greater(what: str, x: Scores, y: Scores, *, paired: bool = False) -> Part:
+    """x is greater than y: the interval of Cliff's delta lies above 0. ``paired``: both come from the same seeds."""
+    return _compare(what, x, y, lambda e: (e.delta_interval.low > 0, e.delta_interval.high < 0), paired=paired)
+
+
+def less(what: str, x: Scores, y: Scores, *, paired: bool = False) -> Part:
+    """x is less than y: the interval of Cliff's delta lies below 0."""
+    return _compare(what, x, y, lambda e: (e.delta_interval.high < 0, e.delta_interval.low > 0), paired=paired)
+
+
+def not_greater(what: str, x: Scores, y: Scores, *, slack: float) -> Part:
+    """x exceeds y by less than ``slack``: the interval of the difference of the means lies below it."""
+    note = f"at most {slack:g} more"
+    return _compare(what, x, y, lambda e: (e.interval.high < slack, e.interval.low > slack), note=note)
+
+
+def not_less(what: str, x: Scores, y: Scores, *, slack: float) -> Part:
+    """x falls short of y by less than ``slack``."""
+    note = f"at most {slack:g} less"
+    return _compare(what, x, y, lambda e: (e.interval.low > -slack, e.interval.high < -slack), note=note)
+
+
+def at_least(what: str, x: Scores, bound: float) -> Part:
+    """The interval of the mean lies at or above ``bound``. The effect is the distance from the bound."""
+    note = f"at least {bound:g}"
+    return _compare(what, x, bound, lambda e: (e.interval.low >= 0, e.interval.high < 0), note=note)
+
+
+def at_most(what: str, x: Scores, bound: float) -> Part:
+    """The interval of the mean lies at or below ``bound``."""
+    note = f"at most {bound:g}"
+    return _compare(what, x, bound, lambda e: (e.interval.high <= 0, e.interval.low > 0), note=note)
+
+
+def between(what: str, x: Scores, low: float, high: float) -> Part:
+    """The interval of the mean lies between two bounds. The effect is the distance from their middle."""
+    middle, half = (low + high) / 2, (high - low) / 2
+
+    def rule(e: Effect) -> tuple[bool, bool]:
+        inside = -half <= e.interval.low and e.interval.high <= half
+        return inside, e.interval.low > half or e.interval.high < -half
+
+    return _compare(what, x, middle, rule, note=f"between {low:g} and {high:g}")
+
+
+def effect_of(what: str, x: Scores, y: Scores, *, paired: bool = False) -> Effect | None:
+    """The size of the difference between two sets of scores; None if one of them is empty.
+
+    ``paired`` uses the difference of each seed, for two measurements of the same runs. Delta is then the share of seeds
+    with a positive difference minus the share with a negative one.
+    """
+    if not x.values or not y.values:
+        return None
+    a, b = np.asarray(x.values), np.asarray(y.values)
+    if paired:
+        a, b = a - b, np.zeros(1)
+    return Effect(
+        what,
+        x.label,
+        y.label,
+        float(np.mean(a) - np.mean(b)),
+        difference_interval(a, b),
+        cliffs_delta(a, b),
+        delta_interval(a, b),
+    )
 
 
 def summary(values: Values) -> str:
     """The mean with its 95 % interval; only the mean for a single seed."""
+    if not values:
+        return "no seed"
     if len(values) == 1:
         return f"{values[0]:.3g}"
-    low, high = bootstrap([values])
-    return f"{np.mean(values):.3g} [{low:.3g}, {high:.3g}]"
+    return _with_interval(float(np.mean(values)), bootstrap([values]))
+
+
+def _with_interval(value: float, interval: Interval) -> str:
+    return f"{value:.3g} [{interval.low:.3g}, {interval.high:.3g}]"
+
+
+def _compare(
+    what: str,
+    x: Scores,
+    y: Scores | float,
+    rule: Callable[[Effect], tuple[bool, bool]],
+    *,
+    note: str = "",
+    paired: bool = False,
+) -> Part:
+    """A part of a test. ``rule`` says of an effect whether the claim holds, and whether it is refuted."""
+    sides = [x, y] if isinstance(y, Scores) else [x]
+    text = f"{what}: {' against '.join(map(str, sides))}" + (f" ({note})" if note else "")
+    effect = effect_of(what, x, y if isinstance(y, Scores) else Scores(f"{y:g}", [y]), paired=paired)
+    if effect is None:
+        return Part(f"{text}; not measured", "undecided", 0, None)
+    holds, refuted = rule(effect)
+    outcome: Outcome = "holds" if holds else "refuted" if refuted else "undecided"
+    return Part(f"{text}; {effect}", outcome, min(len(side.values) for side in sides), effect)

@@ -32,13 +32,14 @@ def test_memory_is_not_preallocated_and_no_device_is_used_before():
 def test_verdicts_are_printed_as_they_are(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "200")
     verdicts = [
-        {"holds": True, "claim": "[red]EDL[/red] wins.", "measured": ":ant: 0.9"},
-        {"holds": False, "claim": "It is fast.", "measured": "[0.1, 0.2]"},
+        {"outcome": "holds", "claim": "[red]EDL[/red] wins.", "measured": [":ant: 0.9", "more"]},
+        {"outcome": "refuted", "claim": "It is fast.", "measured": ["[0.1, 0.2]"]},
     ]
     PlainConsole().print(verdicts_table([{"figure": "fig_x", "verdicts": verdicts}]))
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert rows == [
-        ["figure", "holds", "claim", "measured"],
-        ["fig_x", "yes", "[red]EDL[/red]", "wins.", ":ant:", "0.9"],
-        ["no", "It", "is", "fast.", "[0.1,", "0.2]"],
+        ["figure", "outcome", "claim", "measured"],
+        ["fig_x", "holds", "[red]EDL[/red]", "wins.", ":ant:", "0.9"],
+        ["more"],
+        ["refuted", "It", "is", "fast.", "[0.1,", "0.2]"],
     ]

@@ -1,14 +1,17 @@
 """Panels of mazes, intervals, gridworlds, and the index page."""
 
+import re
+
 import numpy as np
 import pytest
+from matplotlib.collections import PathCollection
 
 from edl.envs.layouts import load
 from edl.figures.gridworld import gridworld_figure
-from edl.figures.intervals import intervals_figure
+from edl.figures.intervals import intervals_figure, stack_levels
 from edl.figures.palette import palette
 from edl.figures.panels import ONE_COLOUR, STAR, Panel, blend, panels_figure
-from edl.figures.results import results_html
+from edl.figures.results import results_html, results_markdown
 from edl.figures.style import INK, to_svg
 
 
@@ -65,9 +68,19 @@ def test_intervals_have_a_row_for_every_run():
     assert first.get_xlabel() == "higher is better"
     assert second.get_xlabel() == third.get_xlabel() == "lower is better"
     assert fourth.get_xlabel() == ""
-    assert [text.get_text() for text in first.texts] == ["none"]
-    means = [c.get_offsets()[0, 0] for c in second.collections if len(c.get_offsets()) == 1]
-    assert means == [1.5, 4.0]
+    assert [text.get_text() for text in first.texts] == ["no goals"]
+    dots = [c.get_offsets() for c in second.collections if isinstance(c, PathCollection)]
+    means = [points[0] for points in dots if len(points) == 1]
+    assert [x for x, _ in means] == [1.5, 4.0]
+    seeds = [points for points in dots if len(points) == 2]
+    assert [points[:, 0].tolist() for points in seeds] == [[1.0, 2.0], [3.0, 5.0]]
+    for (_, height), points in zip(means, seeds, strict=True):
+        assert (points[:, 1] < height - 0.2).all()  # seeds are above the mean: the axis points down
+    assert [text.get_text() for text in intervals_figure({"other": {"a": None}}).axes[0].texts] == ["none"]
+
+
+def test_seeds_that_would_overlap_are_stacked():
+    assert stack_levels(np.array([0.0, 0.05, 0.2, 0.21, 0.22, 0.23]), 0.1).tolist() == [0, 1, 0, 1, 2, 0]
 
 
 def test_a_gridworld_marks_infinitely_negative_rewards():
@@ -84,16 +97,65 @@ def test_a_gridworld_marks_infinitely_negative_rewards():
     assert (0.0, 1.0) in places
 
 
-def test_the_page_lists_every_verdict_and_escapes_text():
-    verdicts = [
-        {"claim": "It <b>holds.", "measured": "1 & 2", "holds": True, "seeds": 3},
-        {"claim": "It does not.", "measured": "3", "holds": False, "seeds": 3},
+EFFECT = {"delta": -0.75, "difference": 1.0}
+
+
+def verdict(claim, outcome, source="paper"):
+    return {
+        "claim": claim,
+        "test": "More of it | less.",
+        "measured": ["1 & 2", "<3>"],
+        "outcome": outcome,
+        "effects": [EFFECT, {**EFFECT, "delta": 1.0}],
+        "source": source,
+    }
+
+
+def figure_record(preset, *verdicts):
+    pictures = {"fig_x": 'A "caption"', "fig_x_more": "B"}
+    return {
+        "figure": "fig_x",
+        "title": "X",
+        "preset": preset,
+        "num_seeds": 3,
+        "verdicts": verdicts,
+        "pictures": pictures,
+    }
+
+
+RECORDS = [
+    figure_record("fast", verdict("It <b>holds.", "holds"), verdict("It does not.", "refuted", "ours")),
+    figure_record("paper", verdict("It <b>holds.", "undecided"), verdict("Only here.", "holds")),
+]
+
+
+def test_the_page_shows_the_verdicts_of_both_presets_and_escapes_text():
+    page = results_html(RECORDS, {"fast": "", "paper": "paper"})
+    assert "2 claims of the paper and 1 of ours were tested." in page
+    assert "Preset fast, 3 seeds: 1 hold, 0 undecided, 1 refuted." in page
+    assert "Preset paper, 3 seeds: 1 hold, 1 undecided, 0 refuted." in page
+    assert "if all 3 were wrong, up to about 0.1 would hold by chance" in page
+    top = page[: page.index("<section")]
+    rows = [row for row in top.split("<tr>") if "#fig_x" in row]
+    assert [(row.count("✓ holds"), row.count("? undecided"), row.count("✗ refuted")) for row in rows] == [
+        (1, 1, 0),
+        (0, 0, 1),
+        (1, 0, 0),
     ]
-    record = {"figure": "fig_x", "title": "X", "preset": "fast", "num_seeds": 3, "verdicts": verdicts}
-    page = results_html([{**record, "pictures": {"fig_x": 'A "caption"', "fig_x_more": "B"}}])
-    assert "1 of 2 claims hold, over 3 seeds" in page
-    assert page.count("✓ holds") == page.count("✗ does not") == 2  # in the table, and at the figure
+    assert [row.count("not run") for row in rows] == [0, 1, 1]
+    assert "δ -0.75, +1.00" in rows[0]
     assert "It &lt;b&gt;holds." in page
-    assert "1 &amp; 2" in page
+    assert "1 &amp; 2<br>&lt;3&gt;" in page
     assert 'src="fig_x_more.png"' in page
+    assert 'src="paper/fig_x_more.png"' in page
     assert "<script" not in page
+
+
+def test_the_table_in_markdown_has_a_row_for_every_claim():
+    lines = results_markdown(RECORDS).splitlines()
+    counts, *rows = [line for line in lines if line.startswith("| `fig_x`")]
+    assert counts == "| `fig_x` | 3 | 1 hold, 0 undecided, 1 refuted | 1 hold, 1 undecided, 0 refuted |"
+    assert len(rows) == 3
+    assert all(len(re.split(r"(?<!\\)\|", row)) == 6 for row in rows)  # a bar in a cell is escaped
+    assert "**It &lt;b>holds.**<br>More of it \\| less." in rows[0]
+    assert "**✓ holds**<br>1 & 2<br>&lt;3>" in rows[0]

@@ -4,6 +4,7 @@ import re
 import pytest
 
 from edl import figures
+from edl.evaluate.metrics import CURRENT_DEFINITIONS
 from edl.figures import numbers
 from edl.figures.report import format_seconds, png_size, report_html
 
@@ -119,6 +120,26 @@ def test_old_names_of_metrics_do_not_break_the_report():
     metrics = copy.deepcopy(METRICS)
     metrics["per_seed"][0] |= {"zero_shot_distance": 0.5, "zero_shot_picked_distance": 0.6}
     assert "Zero shot picked distance" in report_html(metrics, {}, {})
+
+
+def test_the_report_names_the_skills_that_fail():
+    metrics = copy.deepcopy(METRICS) | {"picked_by": "q(z|x) <b>", "metric_definitions": CURRENT_DEFINITIONS}
+    metrics["per_seed"][1]["skills"] = [
+        {"skill": 0, "goal_success": 1.0, "goal_distance": 0.1},
+        {"skill": 4, "goal_success": 0.05, "goal_distance": 1.5},
+    ]
+    page = report_html(metrics, {}, {})
+    assert "1 of 2 skills reach their goal in less than half of their rollouts." in page
+    assert "seed 1: skill 4 (5%, 1.50 away)." in page
+    assert "picks a skill for a point x by q(z|x) &lt;b&gt;." in page
+    assert f"Definitions of the metrics: number {CURRENT_DEFINITIONS} (" in page
+    assert "This version of edl has other definitions" not in page
+
+
+def test_the_report_of_old_metrics_says_that_they_are_old():
+    page = report_html(METRICS, {}, {})
+    assert "Definitions of the metrics: number 2 (edl 0.2:" in page
+    assert "This version of edl has other definitions" in page
 
 
 def test_an_empty_run_has_a_report():

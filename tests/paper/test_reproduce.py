@@ -14,8 +14,9 @@ from edl.discover.kmeans import KMeansConfig
 from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig
 from edl.paper import FIGURES, run_cache
+from edl.paper.progress import SilentReproduction
 from edl.paper.recipes import ReproductionConfig
-from edl.paper.reproduce import expand, reproduce
+from edl.paper.reproduce import INDEX, TABLE, expand, file_name, reproduce
 from edl.rl.ppo import PPOConfig
 from edl.runs.result import load
 from edl.runs.session import read_progress
@@ -58,8 +59,8 @@ def test_the_files_of_a_figure(finished):
         assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert b"<svg" in (out / f"{name}.svg").read_bytes()
         for verdict in record["verdicts"]:
-            assert isinstance(verdict["holds"], bool)
-            assert verdict["claim"].endswith(".")
+            assert verdict["holds"] == (verdict["outcome"] == "holds")
+            assert verdict["effects"]
     assert records[1]["num_seeds"] == 2
     assert records[1]["verdicts"][0]["seeds"] == 2
     assert len(records[1]["numbers"]["distance"]["Forward MI"]["transport"]) == 2
@@ -115,12 +116,58 @@ def test_a_figure_without_runs_is_drawn_once_and_judged(tmp_path):
     assert json.loads((tmp_path / "fig_gridworld.json").read_text()) == record
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert [verdict["holds"] for verdict in record["verdicts"]] == [True, True]
-    assert b"fig_gridworld" in (tmp_path / "index.html").read_bytes()
+    assert b"fig_gridworld" in (tmp_path / INDEX).read_bytes()
+    assert "`fig_gridworld`" in (tmp_path / TABLE).read_text()
     written = picture.stat().st_mtime_ns
     assert reproduce(["fig_gridworld"], tmp_path, SETTINGS)[0] == record
     assert picture.stat().st_mtime_ns == written
     reproduce(["fig_gridworld"], tmp_path, SETTINGS, redraw=True)
     assert picture.stat().st_mtime_ns > written
+
+
+def test_the_figures_of_both_presets_are_side_by_side(tmp_path):
+    for preset in ("fast", "paper"):
+        reproduce(["fig_gridworld"], tmp_path, ReproductionConfig(preset, 2))
+    page, table = ((tmp_path / name).read_text() for name in (INDEX, TABLE))
+    assert 'src="fig_gridworld.png"' in page
+    assert 'src="paper/fig_gridworld.png"' in page
+    assert page.count("<section") == 1
+    assert "| figure | claim and test | fast | paper |" in table
+    assert table.count("Both forms of the mutual information") == 1  # one row per claim
+    assert (tmp_path / "paper" / "fig_gridworld.json").exists()
+    assert not (tmp_path / "paper" / INDEX).exists()
+
+
+def test_figures_of_an_older_format_are_built_again(tmp_path):
+    record = reproduce(["fig_gridworld"], tmp_path, SETTINGS)[0]
+    old = {key: value for key, value in record.items() if key != "format"} | {"identity": "of another version"}
+    (tmp_path / "fig_gridworld.json").write_text(json.dumps(old))
+    assert reproduce(["fig_gridworld"], tmp_path, SETTINGS)[0]["identity"] == record["identity"]
+
+
+TINY_RUNS = (("edl", "bottleneck"), ("edl", "square"), ("reverse_mi", "bottleneck"))
+
+
+@pytest.fixture(scope="module")
+def tiny_runs(tmp_path_factory):
+    """Two runs of EDL and one of a baseline, which take the places of all runs."""
+    recipes = {case: SETTINGS.recipe("tiny", case[1], method=case[0]) for case in TINY_RUNS}
+    cache = run_cache.RunCache(tmp_path_factory.mktemp("runs"), list(recipes.values()), SilentReproduction())
+    return {case: cache.get(recipe) for case, recipe in recipes.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in FIGURES if name not in ("fig_gridworld", "fig_corridor")])
+def test_every_figure_is_built_from_tiny_runs(name, tiny_runs):
+    recipes = FIGURES[name].define_runs(SETTINGS)
+    kinds = {label: (recipe.config.method, recipe.config.env) for label, recipe in recipes.items()}
+    baseline, square = ("reverse_mi", "bottleneck"), ("edl", "square")
+    chosen = {x: baseline if kind[0] != "edl" else kind if kind in TINY_RUNS else square for x, kind in kinds.items()}
+    result = FIGURES[name].build({label: tiny_runs[kind] for label, kind in chosen.items()})
+    assert len({file_name(name, part) for part in result.pictures}) == len(result.pictures)
+    assert all(picture.caption.endswith(".") and picture.figure.axes for picture in result.pictures.values())
+    assert result.verdicts
+    json.dumps([[verdict.to_json() for verdict in result.verdicts], result.numbers], allow_nan=False)
 
 
 def identities(name, settings):
@@ -150,12 +197,46 @@ def test_imported_skills_have_their_own_identity():
 def test_every_recipe_has_a_valid_config(preset):
     for figure in FIGURES.values():
         for recipe in figure.define_runs(ReproductionConfig(preset, 3)).values():
-            assert (recipe.config.preset, recipe.config.num_seeds, recipe.config.num_skills) == (preset, 3, 10)
+            ours = recipe.config.learner is not None and recipe.config.learner.distance == "walking"
+            assert recipe.config.preset == ("fast" if ours else preset)
+            assert (recipe.config.num_seeds, recipe.config.num_skills) == (3, 10)
+
+
+@pytest.mark.parametrize(("preset", "steps"), [("fast", 5_120_000), ("paper", 12_500_000)])
+def test_all_learners_of_a_preset_get_the_same_number_of_steps(preset, steps):
+    for name, figure in FIGURES.items():
+        for label, recipe in figure.define_runs(ReproductionConfig(preset, 3)).items():
+            settings = recipe.config.learner or recipe.config.baseline
+            twice = getattr(settings, "rivalry", False) or getattr(settings, "separate_batch", False)
+            episodes = settings.ppo.iterations * settings.ppo.rollouts * (2 if twice else 1)
+            if label != "untrained" and recipe.config.preset == preset:
+                assert 50 * episodes == steps, (name, label)
+
+
+@pytest.mark.parametrize("preset", ["fast", "paper"])
+def test_the_entropy_weights_of_the_paper_and_of_ours_are_both_run(preset):
+    runs = FIGURES["fig_entropy"].define_runs(ReproductionConfig(preset, 3))
+    weights = {(r.config.learner or r.config.baseline).ppo.entropy_weight for r in runs.values()}
+    assert weights == {0.002, 0.025}
+    shared = identities("fig_bottleneck", ReproductionConfig(preset, 3))
+    default = {"fast": 0.002, "paper": 0.025}[preset]
+    assert runs[f"reverse_mi_bottleneck_{default:g}"].identity in shared
+    assert runs[f"forward_bottleneck_{default:g}"].identity in shared
+
+
+def test_claims_of_the_paper_are_tested_with_its_learner():
+    runs = {name: FIGURES[name].define_runs(ReproductionConfig("fast", 1)) for name in ("fig_smm", "fig_tree_prior")}
+    for label, recipe in (runs["fig_smm"] | runs["fig_tree_prior"]).items():
+        if recipe.config.learner is not None:
+            walking = recipe.config.learner.distance == "walking"
+            assert walking == label.endswith("walking")
+            assert recipe.config.learner.rivalry != walking
 
 
 def test_names(capsys, tmp_path):
     assert expand(["all"]) == list(FIGURES)
     assert expand(["fig_smm", "fig_smm"]) == ["fig_smm"]
+    assert expand(["fig1", "fig2", "fig_smm"]) == ["fig_bottleneck", "fig_smm"]
     with pytest.raises(ConfigError, match=r"unknown figure 'fig_coridor'\. Did you mean 'fig_corridor'\?"):
         expand(["fig_coridor"])
     assert main(["reproduce", "fig_coridor", "--out", str(tmp_path / "results")]) == 2

@@ -66,10 +66,11 @@ def test_json_and_toml_are_equivalent(tmp_path):
         grid.read(toml)
 
 
-def test_the_papers_grid_has_240_runs():
+def test_the_papers_grid_has_48_points_and_480_runs():
     found = grid.read("benchmarks/paper_grid.toml")
     config = found.points[0].config
-    assert len(found.groups) == 1
-    assert len(found.points) * config.num_seeds == 240
+    assert len(found.groups) == 2  # with and without normalised inputs
+    assert len(found.points) == 48
+    assert len(found.points) * config.num_seeds == 480
     steps = config.learner.ppo.iterations * config.learner.ppo.rollouts * 2 * 50
     assert steps == 12_500_000
