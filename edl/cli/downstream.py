@@ -1,4 +1,4 @@
-"""``edl downstream RUN...``: a controller over a run's skills, on sparse tasks."""
+"""``edl downstream RUN...``: a controller over each run's skills, on sparse tasks."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -10,12 +10,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from edl.cli.console import new_console, print_line
+from edl.cli.console import new_console, print_labelled, print_line
 from edl.cli.options import EnvAgain
-from edl.config import ConfigError, check, check_numbers
+from edl.config import check, check_numbers
 from edl.hierarchy.controller import ControlConfig
 from edl.runs import downstream, store
-from edl.runs.result import Run, load
+from edl.runs.compare import names_of
+from edl.runs.controllers import CONTROLLERS, save_controllers
+from edl.runs.downstream_table import COLUMNS, table_rows, to_markdown
+from edl.runs.result import load
 
 ABOUT = "Sparse goals far from the start: a controller over a run's frozen skills, against PPO without skills."
 
@@ -35,6 +38,10 @@ class Options:
     """Distance within which a goal is reached: in cells of a maze, or in standard deviations of the features."""
     seed: int = 0
     """Seed of the choice of goals."""
+    full_budget: bool = True
+    """Train PPO without skills a second time, with the steps that trained the skills in addition."""
+    markdown: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Write the table as Markdown to this file."""
     env: EnvAgain = None
     control: ControlConfig = dataclasses.field(default_factory=ControlConfig)
 
@@ -43,72 +50,72 @@ def main(words: list[str]) -> int:
     options = tyro.cli(Options, args=words, prog="edl downstream", description=ABOUT)
     check(len(options.runs) > 0, "edl downstream needs at least one run: pass the folders of runs.")
     check_numbers(options)
+    names_of(options.runs)  # rejects a run that is named twice
     runs = {path: load(path, env=options.env) for path in options.runs}
-    first = next(iter(runs.values()))
-    for path, run in runs.items():
-        if run.config.env != first.config.env:
-            raise ConfigError(
-                f"all runs must be in the same env (got {path!r} in {run.config.env!r} and the first run in "
-                f"{first.config.env!r})."
-            )
-    tasks = downstream.tasks_of(first, options.num_goals, options.radius, options.seed)
+    explored = next((run for run in runs.values() if run.states is not None), runs[options.runs[0]])
+    tasks = downstream.tasks_of(explored, options.num_goals, options.radius, options.seed)
     console, results = new_console(), {}
-    for path, run in runs.items():
-        compare = next(iter(results.values()), None)
-        report = _progress_lines(console, path)
-        results[path] = downstream.downstream(run, options.control, tasks, compare=compare, on_progress=report)
-        store.open_run(path).write_json(downstream.FILE, results[path])
-    _draw(first, results)
+    for path, outcome in downstream.compare_runs(
+        runs, options.control, tasks, full_budget=options.full_budget, on_progress=_progress_lines(console)
+    ):
+        results[path] = outcome.result
+        store.open_run(path).write_json(downstream.FILE, outcome.result)
+        save_controllers(runs[path], outcome.controllers)
+    _draw(results)
     console.print()
     console.print(results_table(results))
+    console.print()
+    for path in results:
+        print_labelled(console, "saved", str(Path(path) / CONTROLLERS))
+    if options.markdown is not None:
+        options.markdown.parent.mkdir(parents=True, exist_ok=True)
+        options.markdown.write_text(to_markdown(_labelled(results)))
+        print_labelled(console, "wrote", str(options.markdown))
     return 0
 
 
-def _progress_lines(console: Console, path: str) -> Callable[[str, float], None]:
+def _progress_lines(console: Console) -> Callable[[str, str, float], None]:
     """A callback that prints a line per tenth of a learner's training."""
-    printed: dict[str, int] = {}
+    printed: dict[tuple[str, str], int] = {}
 
-    def report(name: str, share: float) -> None:
-        if int(10 * share) > printed.get(name, 0):
-            printed[name] = int(10 * share)
-            print_line(console, f"{path}  {name:<10} {10 * printed[name]:>3}%")
+    def report(path: str, name: str, share: float) -> None:
+        if int(10 * share) > printed.get((path, name), 0):
+            printed[path, name] = int(10 * share)
+            print_line(console, f"{path}  {name:<10} {10 * printed[path, name]:>3}%")
 
     return report
 
 
-def _draw(first: Run, results: Results) -> None:
-    """Write the learning curves to the folder of the first run."""
+def _draw(results: Results) -> None:
+    """Write the learning curves: those of all runs to the folder of the first run, and of each other run to its own."""
     from edl.figures.downstream import downstream_figure
     from edl.figures.style import to_png
 
-    assert first.path is not None
-    png = to_png(downstream_figure(_labelled(results), f"Sparse goals in {first.config.env}"))
-    store.open_run(first.path).save_picture("downstream", png)
+    for index, (path, result) in enumerate(results.items()):
+        shown = _labelled(results if index == 0 else {path: result})
+        png = to_png(downstream_figure(shown, f"Sparse goals in {result['env']}"))
+        store.open_run(path).save_picture("downstream", png)
 
 
 def results_table(results: Results) -> Table:
-    """Success of the controllers, of their zero-shot baselines, and of PPO without skills."""
+    """Steps and success of the controllers, of their zero-shot baselines, and of PPO without skills."""
+    from edl.figures.curves import format_steps
+
     first = next(iter(results.values()))
-    title = f"{first['env']}: {len(first['goals'])} sparse goals, {first['env_steps']:,} steps each"
+    title = f"{first['env']}: {len(first['goals'])} sparse goals, environment steps per goal"
     table = Table(title=Text(title, style="bold"), title_justify="left", pad_edge=False, box=None)
-    for column in ("learner", "success", "95% interval", "skills per success"):
-        table.add_column(column, justify="left" if column == "learner" else "right")
-    for label, result in _labelled(results).items():
-        skills = f"{result['controller']['skills_in_a_success']:.1f}"
-        table.add_row(f"controller over {label}", *_numbers(result["controller"]), skills)
-        table.add_row("  zero-shot: the skill with the nearest goal", *_numbers(result["zero_shot"]), "1.0")
-    table.add_row("PPO without skills", *_numbers(first["flat"]), "-")
+    for column in COLUMNS:
+        text = column == "learner"
+        table.add_column(column, justify="left" if text else "right", no_wrap=not text)
+    for row in table_rows(_labelled(results)):
+        table.add_row(*row.cells(format_steps))
     return table
 
 
 def _labelled(results: Results) -> dict[str, dict[str, Any]]:
-    return {_label(Path(path).name, result["method"]): result for path, result in results.items()}
+    names = names_of(list(results))
+    return {_label(name, result["method"]): result for name, result in zip(names, results.values(), strict=True)}
 
 
-def _label(folder: str, method: str) -> str:
-    return f"{method} skills" if folder == method else f"{folder}: {method} skills"
-
-
-def _numbers(found: Mapping[str, Any]) -> tuple[str, str]:
-    low, high = found["ci95"]
-    return f"{found['success']:.3f}", f"{low:.3f} to {high:.3f}"
+def _label(name: str, method: str) -> str:
+    return name if name == method else f"{name} ({method})"

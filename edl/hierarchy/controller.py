@@ -1,26 +1,30 @@
 """A controller over frozen skills, and PPO without skills on the same sparse tasks, for comparison.
 
 A task gives one reward of 1 for reaching a goal. The controller is PPO whose actions are skills, each held for a fixed
-number of steps (options with a fixed duration: Sutton, Precup and Singh, 1999). PPO without skills acts in the env
-directly and gets the same number of environment steps. A third baseline needs no training: it plays the skill whose
-goal is nearest for the whole episode (`zero_shot_success`).
+number of steps (options with a fixed duration: Sutton, Precup and Singh, 1999). The skills of a goal-conditioned method
+are its example goals. PPO without skills acts in the env directly. It gets as many environment steps as the controller,
+or as many as the controller and the training of the skills together: ``config.env_steps`` says how many. A third
+baseline needs no training: it plays one skill for the whole episode (`zero_shot_success`).
+
+Both learners normalise observations by running moments, the same rule as for all methods. The frozen skills keep the
+normaliser that they were trained with: it is part of the env of the controller, which sees observations as they are.
 
 Every task has its own controller. All tasks of a seed are one program, which is vmapped over seeds.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from edl.artifacts import SkillPolicy
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill, empty_skill, rollout
 from edl.hierarchy.envs import goal_env, skill_action_env
-from edl.nets.normalise import Normaliser
 from edl.objective import Objective
 from edl.program import Program
 from edl.rl.ppo import PPOConfig, ppo
@@ -32,7 +36,7 @@ class ControlConfig:
     """Settings of both learners. The learners differ only in their actions."""
 
     env_steps: int = 400_000
-    """Environment steps per task."""
+    """Environment steps per task, rounded up to whole iterations."""
     hold: int = 5
     """Number of steps for which each skill is held."""
     rollouts: int = 64
@@ -84,14 +88,13 @@ def controller(
         task = skill_action_env(goal_env(env, goal, radius), policy, config.hold)
         steps = config.rollouts * task.horizon * config.hold
         settings = _ppo_config(config, steps, config.gamma**config.hold)
-        return ppo(task, sparse_goal_objective(), settings, codes=jnp.zeros((1, 0)), normaliser=policy.normaliser)
+        return ppo(task, sparse_goal_objective(), settings, codes=jnp.zeros((1, 0)))
 
     return _for_all_goals(goals, learn, config.hold)
 
 
 def ppo_without_skills(
     env: Env,
-    normaliser: Normaliser,
     goals: Float[Array, "g s"],
     radius: Float[Array, " s"],
     config: ControlConfig,
@@ -101,18 +104,28 @@ def ppo_without_skills(
     def learn(goal: Float[Array, " s"]) -> Program:
         settings = _ppo_config(config, config.rollouts * env.horizon, config.gamma)
         task = goal_env(env, goal, radius)
-        return ppo(task, sparse_goal_objective(), settings, codes=jnp.zeros((1, 0)), normaliser=normaliser)
+        return ppo(task, sparse_goal_objective(), settings, codes=jnp.zeros((1, 0)))
 
     return _for_all_goals(goals, learn, 1)
 
 
+def steps_per_task(env: Env, config: ControlConfig) -> int:
+    """Environment steps that a learner takes per task: ``config.env_steps``, rounded up to whole iterations.
+
+    It is the same number for both learners if ``config.hold`` divides the horizon.
+    """
+    per_iteration = config.rollouts * env.horizon
+    return math.ceil(config.env_steps / per_iteration) * per_iteration
+
+
 def _ppo_config(config: ControlConfig, steps_per_iteration: int, gamma: Any) -> PPOConfig:
     return PPOConfig(
-        iterations=max(config.env_steps // steps_per_iteration, 1),
+        iterations=math.ceil(config.env_steps / steps_per_iteration),
         rollouts=config.rollouts,
         epochs=config.epochs,
         minibatches=config.minibatches,
         hidden=config.hidden,
+        normalise=True,
         learning_rate=config.learning_rate,
         last_learning_rate=0.1 * config.learning_rate,
         gamma=gamma,
@@ -161,18 +174,18 @@ def zero_shot_success(
     key: Key,
     env: Env,
     policy: SkillPolicy,
-    picks: Int[Array, " g"],
+    codes: Float[Array, "g z"],
     goals: Float[Array, "g s"],
     radius: Float[Array, " s"],
     num: int,
 ) -> Float[Array, " g"]:
-    """Success rate per goal g when skill ``picks[g]`` is played for the whole episode."""
+    """Success rate per goal g when the skill with code ``codes[g]`` is played for the whole episode."""
 
-    def play(key: Key, goal: Float[Array, " s"], pick: Int[Array, ""]) -> Bool[Array, ""]:
-        skill = Skill(code=policy.codes[pick], index=pick)
+    def play(key: Key, goal: Float[Array, " s"], code: Float[Array, " z"]) -> Bool[Array, ""]:
+        skill = Skill(code=code, index=jnp.int32(-1))
         task = goal_env(env, goal, radius)
         episode = rollout(key, task, lambda key, seen, code: (policy.act(key, seen, code), jnp.zeros(0)), skill)
         return succeeded(episode)
 
     keys: Keys = jax.random.split(key, (goals.shape[0], num))
-    return jnp.mean(jax.vmap(jax.vmap(play, in_axes=(0, None, None)))(keys, goals, picks), axis=1)
+    return jnp.mean(jax.vmap(jax.vmap(play, in_axes=(0, None, None)))(keys, goals, codes), axis=1)

@@ -1,5 +1,7 @@
 """Controllers over four known skills in a gridworld: always left, right, up or down."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,11 +10,11 @@ import pytest
 from edl.artifacts import SkillPolicy
 from edl.envs.gridworld import gridworld
 from edl.hierarchy import ControlConfig, controller, play_tasks, ppo_without_skills, zero_shot_success
-from edl.hierarchy.controller import succeeded
+from edl.hierarchy.controller import steps_per_task, succeeded
 from edl.hierarchy.envs import goal_env, skill_action_env
 from edl.nets.distributions import Categorical
 from edl.nets.mlp import MLP
-from edl.nets.normalise import identity_normaliser
+from edl.nets.normalise import Normaliser, identity_normaliser
 from edl.program import run_program
 from tests.compiling import jit
 
@@ -70,16 +72,35 @@ def test_controller_learns_to_chain_skills(learned):
     assert set(first[:, :2].ravel()) >= {RIGHT, UP}
 
 
-def test_both_learners_use_the_same_number_of_env_steps(learned):
+def test_both_learners_use_the_same_number_of_env_steps():
     with_skills, without_skills = (
         controller(GRID, POLICY, GOALS, RADIUS, SMALL),
-        ppo_without_skills(GRID, identity_normaliser(2), GOALS, RADIUS, SMALL),
+        ppo_without_skills(GRID, GOALS, RADIUS, SMALL),
     )
     expected = SMALL.env_steps * len(GOALS)
     assert with_skills.iterations * with_skills.env_steps == expected
     assert without_skills.iterations * without_skills.env_steps == expected
 
 
+def test_steps_are_rounded_up_to_whole_iterations():
+    config = dataclasses.replace(SMALL, env_steps=20 * HORIZON + 1)  # one iteration and one step
+    assert steps_per_task(GRID, config) == 2 * 20 * HORIZON
+    assert controller(GRID, POLICY, GOALS, RADIUS, config).iterations == 2
+    assert ppo_without_skills(GRID, GOALS, RADIUS, config).iterations == 2
+
+
+def test_observations_are_normalised_once_by_running_moments():
+    # All four skills go right, from x = 0 to the wall at x = 4: the controller sees x = 0, 4, 4 and y = 0.
+    own = Normaliser(jnp.full(2, 5.0), jnp.full(2, 2.0))
+    policy = SkillPolicy(POLICY.actor, own, POLICY.distribution, jnp.stack([CODES[RIGHT]] * 4))
+    nowhere = jnp.array([[-9.0, -9.0]])
+    config = dataclasses.replace(SMALL, env_steps=2 * 20 * HORIZON, hidden=(4,))
+    controllers, _ = jit(lambda key: run_program(controller(GRID, policy, nowhere, RADIUS, config), key))(KEY)
+    np.testing.assert_allclose(controllers.normaliser.mean, [[8 / 3, 0]], atol=1e-5)
+    np.testing.assert_allclose(controllers.normaliser.scale, [[np.sqrt(32 / 9), 1]], rtol=1e-5)
+
+
 def test_zero_shot_plays_one_skill_for_the_whole_episode():
-    success = jit(lambda key: zero_shot_success(key, GRID, POLICY, jnp.array([RIGHT, RIGHT]), GOALS, RADIUS, 5))(KEY)
+    codes = jnp.stack([CODES[RIGHT], CODES[RIGHT]])
+    success = jit(lambda key: zero_shot_success(key, GRID, POLICY, codes, GOALS, RADIUS, 5))(KEY)
     np.testing.assert_array_equal(success, [0.0, 1.0])
