@@ -92,23 +92,39 @@ def maze(layout: Layout | str | pathlib.Path, horizon: int = HORIZON) -> Maze:
     )
 
 
+class MazeShape(NamedTuple):
+    """The sizes of the arrays of a maze, padding included: walls per axis, cells, and start cells."""
+
+    walls: int
+    cells: int
+    starts: int
+
+
+def shape_of(mazes: Sequence[Maze]) -> MazeShape:
+    """The smallest shape to which all of the mazes can be padded."""
+    return MazeShape(
+        walls=max(each.walls.level.shape[-1] for each in mazes),
+        cells=max(len(each.cells) for each in mazes),
+        starts=max(len(each.starts) for each in mazes),
+    )
+
+
+def pad_to_shape(each: Maze, shape: MazeShape) -> Maze:
+    """The same maze with larger arrays. Its dynamics do not change, because nothing can touch an empty wall."""
+    return Maze(
+        walls=geometry.pad(each.walls, shape.walls),
+        cells=_pad_rows(each.cells, shape.cells),
+        num_cells=each.num_cells,
+        starts=_pad_rows(each.starts, shape.starts),
+        num_starts=each.num_starts,
+        horizon=each.horizon,
+    )
+
+
 def stack(mazes: Sequence[Maze]) -> Maze:
     """Mazes with the same horizon as one pytree with a leading axis, padded to one shape: ``vmap`` over it."""
-    num_walls = max(each.walls.level.shape[-1] for each in mazes)
-    num_cells = max(len(each.cells) for each in mazes)
-    num_starts = max(len(each.starts) for each in mazes)
-    padded = [
-        Maze(
-            walls=geometry.pad(each.walls, num_walls),
-            cells=_pad_rows(each.cells, num_cells),
-            num_cells=each.num_cells,
-            starts=_pad_rows(each.starts, num_starts),
-            num_starts=each.num_starts,
-            horizon=each.horizon,
-        )
-        for each in mazes
-    ]
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *padded)
+    shape = shape_of(mazes)
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *(pad_to_shape(each, shape) for each in mazes))
 
 
 def _pad_rows(rows: Float[Array, "n 2"], count: int) -> Float[Array, "m 2"]:

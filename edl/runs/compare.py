@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edl.config import ConfigError, check_name
-from edl.evaluate.metrics import METRICS
+from edl.evaluate.metrics import METRICS, NOT_METRICS, definitions_note, definitions_of
 from edl.evaluate.statistics import aggregate, improvement_interval, probability_of_improvement
 from edl.runs import store
+
+FIRST_NAMES = {"zero_shot_distance": "best_skill_distance", "zero_shot_picked_distance": "zero_shot_distance"}
+"""Metrics that edl 0.1 wrote under other names, and their present names."""
 
 
 class Entry(NamedTuple):
@@ -28,7 +31,8 @@ class Entry(NamedTuple):
 def compare(paths: Sequence[str | Path], metrics: Sequence[str] = ()) -> list[Entry]:
     """All entries, metric by metric, with the runs in the order given. ``metrics`` defaults to the usual ones."""
     loaded = {name: _seeds(path) for name, path in zip(names_of(paths), paths, strict=True)}
-    known = dict.fromkeys(name for seeds in loaded.values() for seed in seeds for name in seed if name != "seed")
+    given = dict.fromkeys(name for seeds in loaded.values() for seed in seeds for name in seed)
+    known = [name for name in given if name not in NOT_METRICS]
     for metric in metrics:
         check_name(metric, known, "metric", "Leave out --metrics to compare the usual ones.")
     entries: list[Entry] = []
@@ -37,6 +41,18 @@ def compare(paths: Sequence[str | Path], metrics: Sequence[str] = ()) -> list[En
         first = next(iter(scores.values()))
         entries += [_entry(run, metric, values, first) for run, values in scores.items() if values]
     return entries
+
+
+def definition_notes(paths: Sequence[str | Path]) -> list[str]:
+    """A sentence about each run whose metrics have other definitions than those of this version."""
+    notes: list[str] = []
+    for name, path in zip(names_of(paths), paths, strict=True):
+        note = definitions_note(store.open_run(path).read_json(store.METRICS))
+        if note is not None:
+            notes.append(
+                f"{name} holds metrics by other definitions ({note}). Run `edl evaluate {path}` to compute them again."
+            )
+    return notes
 
 
 def names_of(paths: Sequence[str | Path]) -> list[str]:
@@ -60,13 +76,13 @@ def to_csv(entries: Sequence[Entry]) -> str:
         return text.getvalue()
 
 
-def to_markdown(entries: Sequence[Entry]) -> str:
-    """A row per run, a column per metric: mean and 95 % interval."""
+def to_markdown(entries: Sequence[Entry], notes: Sequence[str] = ()) -> str:
+    """A row per run, a column per metric: mean and 95 % interval. The notes are below the table."""
     metrics, runs = _unique(entries, "metric"), _unique(entries, "run")
     cells = {(e.run, e.metric): mean_and_interval(e) for e in entries}
     lines = [f"| run | {' | '.join(metrics)} |", "|---" * (len(metrics) + 1) + "|"]
     lines += ["| " + " | ".join([run, *(cells.get((run, m), "-") for m in metrics)]) + " |" for run in runs]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *(f"\n{note}" for note in notes)]) + "\n"
 
 
 def mean_and_interval(entry: Entry) -> str:
@@ -90,11 +106,13 @@ def _entry(run: str, metric: str, values: list[float], first: list[float]) -> En
 
 
 def _seeds(path: str | Path) -> list[dict[str, Any]]:
-    """The metrics of each seed."""
+    """The metrics of each seed, by their present names."""
     folder = store.open_run(path)
     metrics = folder.read_json(store.METRICS)
     try:
-        return [dict(seed) for seed in metrics["per_seed"]]
+        seeds: list[dict[str, Any]] = [dict(seed) for seed in metrics["per_seed"]]
+        renamed = FIRST_NAMES if definitions_of(metrics) == 1 else {}
+        return [{renamed.get(name, name): value for name, value in seed.items()} for seed in seeds]
     except (KeyError, TypeError, ValueError) as error:
         place = folder.place(store.METRICS)
         raise ConfigError(f"{place} has no per_seed: the run was not evaluated. Run `edl evaluate {path}`.") from error

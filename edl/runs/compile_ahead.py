@@ -58,5 +58,5 @@ def compilations(
         yield lambda work=work, mesh=mesh: compile_programs(work, config.num_seeds, mesh)
     if stages[-1] is plan(config)[-1]:
         policy = shapes[stages[-1].name]
-        skills = next((shapes[stage.name] for stage in reversed(stages) if stage.field == "skills"), policy)
-        yield lambda: compile_evaluation(config, context.env, policy, skills.goals)
+        skills = next((shapes[stage.name] for stage in reversed(stages) if stage.field == "skills"), None)
+        yield lambda: compile_evaluation(config, context.env, policy, skills)

@@ -32,7 +32,7 @@ class RunConfig:
 
     env: str = "square"
     maze: str | None = None
-    """Text of the maze if ``env`` was a file, so that a run can be loaded after the file is gone."""
+    """Text of the maze or MuJoCo model if ``env`` names a file, so that a run can be loaded after the file is gone."""
     features: Any = None
     """What skills are about, in an env that offers a choice: dimensions of the observation ("0,1") or a function."""
     horizon: int = 0

@@ -22,6 +22,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int, PyTree
 
 from edl.envs.host import check_hosts, hosts_of
+from edl.envs.mjx.divergence import check_physics
 from edl.program import Program, program_keys
 from edl.runs.executables import as_arrays, executable, from_signature, signature
 from edl.runtime.effort import Effort, quick_jit
@@ -227,6 +228,7 @@ def _chunks(
             run_chunk(inputs, position.state, keys, np.int32(begin), np.int32(end))
         )
         check_hosts(inputs)
+        check_physics(inputs, (state, sums), f"between iterations {begin} and {end}")
         rate = (end - begin) / max(time.perf_counter() - started, 1e-6)
         size = max(1, min(4 * (end - begin), int(CHUNK_SECONDS * rate)))
         new = {name: np.asarray(value, np.float64)[:lanes] for name, value in sums.items()}

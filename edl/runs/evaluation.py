@@ -1,6 +1,8 @@
 """Evaluate a run: the numbers of metrics.json, the figures, and the report."""
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -9,29 +11,43 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from edl import evaluate
-from edl.artifacts import Experience, SkillModel, SkillPolicy, States
+from edl.artifacts import Experience, PickRule, PosteriorPick, SkillModel, SkillPolicy, States
 from edl.config import ConfigError
 from edl.discover import off_support, skill_report
 from edl.envs.base import Env
 from edl.envs.host import check_hosts
+from edl.envs.mjx.divergence import check_physics
 from edl.envs.rollout import Episode
 from edl.evaluate import Evaluator
 from edl.evaluate.coverage import BinGrid, coverage_curve
-from edl.evaluate.discriminability import DiscriminatorResult, measure_discriminability
-from edl.evaluate.skill_rollouts import play_skills, uniform_policy
+from edl.evaluate.discriminability import measure_discriminability
+from edl.evaluate.metrics import CURRENT_DEFINITIONS
+from edl.evaluate.picking import (
+    PRACTICE_RULE,
+    num_played,
+    pick_by_practice,
+    picks_code,
+    play_picked,
+    played_targets,
+)
+from edl.evaluate.skill_rollouts import last_states, play_skills, uniform_policy
 from edl.evaluate.summary import NUM_TARGETS, bounds_of, visits_by_rollout
 from edl.evaluate.versus_random import aggregate_comparisons, compare_with_random
 from edl.runs import store
 from edl.runs.config import RunConfig
 from edl.runs.executables import call_once, compile_once
 from edl.runs.pipeline import stage_keys
-from edl.runs.result import Run
+from edl.runs.result import Run, load
+from edl.runs.session import env_steps_of, read_progress, seconds_of
 from edl.runs.store import Folder
 from edl.runtime.effort import quick_jit
 from edl.types import Keys
 
 DIMENSIONS = 2
 """Coverage of an env that is not a maze is over this many of its first features."""
+CLASSIFIED, PICKED, PRACTISED = 1, 2, 3
+"""Numbers that are folded into a seed's key for the classifier, for picked codes, and for practice episodes. The scored
+rollouts use the key itself."""
 
 
 class Evaluation(NamedTuple):
@@ -73,12 +89,17 @@ def evaluate_run(run: Run) -> Evaluation:
         per_seed[i] |= evaluate.summarise_data(evaluator, experience)
     if episodes is None or random is None:
         return Evaluation(per_seed, None, evaluator.coverage_over, evaluator.distance_unit, None, [])
-    found, picks = _discriminate(run, episodes, evaluator)
+    accuracies = call_once(discriminate_seeds, (), stage_keys(run.config, "evaluate"), episodes)
+    zero_shot = _zero_shot(run, evaluator)
     for i in seeds:
-        per_seed[i] |= evaluate.summarise(evaluator, _one_seed(episodes, i), picks[i])
-        per_seed[i]["discriminability"] = float(found.accuracy[i])
+        played = _one_seed(episodes, i)
+        per_seed[i] |= evaluate.summarise(evaluator, played, zero_shot.picks[i]) | zero_shot.metrics[i]
+        per_seed[i]["discriminability"] = float(accuracies[i])
+        per_seed[i]["skills"] = evaluate.skill_results(evaluator, played)
     random_visits = visits_by_rollout(evaluator.cells, random)
-    random_metrics: dict[str, Any] = evaluate.summarise(evaluator, random)
+    # Random actions have no skills to pick from, so every target gets any of them.
+    any_skill = np.arange(len(evaluator.targets)) % len(random.valid)
+    random_metrics: dict[str, Any] = evaluate.summarise(evaluator, random, any_skill)
     reach = "best_skill_distance"
     visits = [visits_by_rollout(evaluator.cells, _one_seed(episodes, i)) for i in seeds]
     comparisons = [
@@ -87,15 +108,31 @@ def evaluate_run(run: Run) -> Evaluation:
     return Evaluation(per_seed, random_metrics, evaluator.coverage_over, evaluator.distance_unit, episodes, comparisons)
 
 
+def reevaluate(path: str | Path, *, env: str | None = None) -> tuple[Run, Evaluation]:
+    """Load a run and compute its metrics again. Its environment steps and seconds are kept. Nothing is written."""
+    run = load(path, env=env)
+    before, finished = run.metrics or {}, read_progress(store.open_run(path))
+    steps = {**env_steps_of(finished), **before.get("steps", {})}
+    seconds = {**seconds_of(finished), **before.get("seconds", {})}
+    found = evaluate_run(run)
+    metrics = metrics_of(run, found, steps, seconds)
+    return dataclasses.replace(run, metrics=store.plain(metrics)), found
+
+
 def _play(run: Run) -> tuple[Episode, Episode]:
     """Rollouts of every seed's skills, and as many of random actions, with the goals of the first seed."""
     assert run.policy is not None
-    keys = stage_keys(run.config, "evaluate")
-    goals = run.policy.goals if run.skills is None else run.skills.goals
-    episodes = call_once(play_seeds, (), keys, run.env, run.policy, goals)
+    goals = _goals_of(run.policy, run.skills)
+    episodes = call_once(play_seeds, (), stage_keys(run.config, "evaluate"), run.env, run.policy, goals)
     random = play_random_actions(run.env, run.policy.codes.shape[1], None if goals is None else goals[0])
     check_hosts(run.env)
+    check_physics(run.env, (episodes.features, random.features), "in the rollouts of the evaluation")
     return jax.device_get((episodes, random))
+
+
+def _goals_of(policy: SkillPolicy, skills: SkillModel | None) -> Any:
+    """The goals of all seeds, or their shapes if the arguments are shapes; None for methods without goals."""
+    return policy.goals if skills is None else skills.goals
 
 
 def play_seeds(keys: Keys, env: Env, policy: SkillPolicy, goals: Float[Array, "seeds k s"] | None) -> Episode:
@@ -104,19 +141,25 @@ def play_seeds(keys: Keys, env: Env, policy: SkillPolicy, goals: Float[Array, "s
     return play(keys, env, policy, policy.codes, goals)
 
 
-def compile_evaluation(config: RunConfig, env: Env, policy: PyTree, goals: PyTree) -> None:
-    """Compile what `evaluate_run` will run, and import what it needs. ``policy`` and ``goals`` are shapes."""
+def compile_evaluation(config: RunConfig, env: Env, policy: PyTree, skills: PyTree) -> None:
+    """Compile what `evaluate_run` will run, and import what it needs. ``policy`` and ``skills`` are shapes."""
     from scipy.sparse import csgraph  # noqa: F401  takes a quarter of a second
 
     from edl import figures  # noqa: F401  importing matplotlib takes a second
 
-    keys = stage_keys(config, "evaluate")
+    keys, goals = stage_keys(config, "evaluate"), _goals_of(policy, skills)
     episodes = jax.eval_shape(play_seeds, keys, env, policy, goals)
-    targets = jax.ShapeDtypeStruct((NUM_TARGETS, env.feature_size), jnp.float32)
     compile_once(play_seeds, (), keys, env, policy, goals)
-    compile_once(discriminate_seeds, (), keys, episodes, targets)
+    compile_once(discriminate_seeds, (), keys, episodes)
     first = None if goals is None else jax.ShapeDtypeStruct(goals.shape[1:], goals.dtype)
     compile_once(_play_random_actions, (policy.codes.shape[1],), env, first)
+    rule = _rule_of(policy, skills)
+    if rule is not None and picks_code(_first_seed_shapes(rule), env.feature_size):
+        targets = jax.ShapeDtypeStruct((num_played(env), env.feature_size), jnp.float32)
+        compile_once(play_picked_seeds, (), keys, env, policy, rule, targets)
+    elif rule is not None:
+        targets = jax.ShapeDtypeStruct((NUM_TARGETS, env.feature_size), jnp.float32)
+        compile_once(pick_seeds, (config.num_seeds,), rule, targets)
 
 
 def _visited(*episodes: Episode | None) -> Float[np.ndarray, "n s"]:
@@ -125,31 +168,67 @@ def _visited(*episodes: Episode | None) -> Float[np.ndarray, "n s"]:
     return np.concatenate(rows)
 
 
-def _discriminate(
-    run: Run, episodes: Episode, evaluator: Evaluator
-) -> tuple[DiscriminatorResult, Int[np.ndarray, "seeds m"]]:
-    """How well a fresh classifier identifies the skills, and the skill that is picked for each target.
+class ZeroShot(NamedTuple):
+    """Per seed, the skill picked for each target; or None, and ``metrics`` have the distance after picked codes."""
 
-    Skills are picked by the run's own q(z|s), or by the classifier if the method has none.
-    """
-    targets = jnp.asarray(evaluator.targets, jnp.float32)
-    found = call_once(discriminate_seeds, (), stage_keys(run.config, "evaluate"), episodes, targets)
-    if run.skills is None:
-        return found, np.asarray(found.picks)
-    return found, np.asarray(quick_jit(_assign_seeds)(run.skills, targets))
+    picks: Sequence[Int[np.ndarray, " m"] | None]
+    metrics: Sequence[dict[str, float]]
 
 
-def discriminate_seeds(keys: Keys, episodes: Episode, targets: Float[Array, "m s"]) -> DiscriminatorResult:
-    keys = jax.vmap(lambda key: jax.random.fold_in(key, 1))(keys)
-    return jax.vmap(measure_discriminability, in_axes=(0, 0, None))(keys, episodes, targets)
+def _rule_of(policy: SkillPolicy, skills: SkillModel | None) -> PickRule | None:
+    """The rule by which a run picks a skill, with a leading axis of seeds; None if it has none."""
+    return policy.pick if skills is None else PosteriorPick(skills)
+
+
+def _zero_shot(run: Run, evaluator: Evaluator) -> ZeroShot:
+    """The skills that a run picks for the targets, or the distances after the codes that it picks."""
+    assert run.policy is not None
+    num_seeds, keys = run.config.num_seeds, stage_keys(run.config, "evaluate")
+    rule, nothing = _rule_of(run.policy, run.skills), [{} for _ in range(num_seeds)]
+    if rule is None:
+        goals = _goals_of(run.policy, run.skills)
+        practice = call_once(play_seeds, (), _fold_in(keys, PRACTISED), run.env, run.policy, goals)
+        check_hosts(run.env)
+        last = last_states(jax.device_get(practice))
+        return ZeroShot([pick_by_practice(each, evaluator.targets, evaluator.unit) for each in last], nothing)
+    if not picks_code(_first_seed_shapes(rule), run.env.feature_size):
+        picks = call_once(pick_seeds, (num_seeds,), rule, jnp.asarray(evaluator.targets, jnp.float32))
+        return ZeroShot(list(np.asarray(picks)), nothing)
+    targets = played_targets(run.env, evaluator.targets)
+    ends = call_once(play_picked_seeds, (), keys, run.env, run.policy, rule, jnp.asarray(targets, jnp.float32))
+    check_hosts(run.env)
+    means = [float(np.mean(evaluator.paired(each, targets))) for each in np.asarray(ends, float)]
+    return ZeroShot([None] * num_seeds, [{"zero_shot_distance": mean} for mean in means])
+
+
+def _first_seed_shapes(tree: PyTree) -> PyTree:
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), tree)
+
+
+def pick_seeds(num_seeds: int, rule: PickRule, targets: Float[Array, "m s"]) -> Int[Array, "seeds m"]:
+    """The skill that each seed picks for each target."""
+    return jax.vmap(lambda rule: jax.vmap(rule)(targets), axis_size=num_seeds)(rule)
+
+
+def play_picked_seeds(
+    keys: Keys, env: Env, policy: SkillPolicy, rule: PickRule, targets: Float[Array, "n s"]
+) -> Float[Array, "seeds n s"]:
+    """The last state of each seed's episode for each target."""
+    play = jax.vmap(play_picked, in_axes=(0, None, 0, 0, None))
+    return play(_fold_in(keys, PICKED), env, policy, rule, targets)
+
+
+def discriminate_seeds(keys: Keys, episodes: Episode) -> Float[Array, " seeds"]:
+    """How well a new classifier identifies each seed's skills."""
+    return jax.vmap(measure_discriminability)(_fold_in(keys, CLASSIFIED), episodes)
+
+
+def _fold_in(keys: Keys, number: int) -> Keys:
+    return jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
 
 
 def _assign(skills: SkillModel, states: Float[Array, "m s"]) -> Int[Array, " m"]:
     return jax.vmap(skills.assign)(states)
-
-
-def _assign_seeds(skills: SkillModel, states: Float[Array, "m s"]) -> Int[Array, "seeds m"]:
-    return jax.vmap(_assign, in_axes=(0, None))(skills, states)
 
 
 def play_random_actions(env: Env, num_skills: int, goals: Float[Array, "k s"] | None) -> Episode:
@@ -179,11 +258,21 @@ def metrics_of(
         "random": found.random,
         "coverage_is_over": found.coverage_over,
         "distance_unit": found.distance_unit,
+        "metric_definitions": CURRENT_DEFINITIONS,
+        "picked_by": picked_by(run),
         "proof": aggregate_comparisons(found.comparisons),
         "codebook": codebook_reports(run),
         "steps": {name: int(value) for name, value in steps.items()},
         "seconds": {name: round(value, 3) for name, value in seconds.items()},
     }
+
+
+def picked_by(run: Run) -> str | None:
+    """The rule of ``zero_shot_distance`` in words; None without a policy."""
+    if run.policy is None:
+        return None
+    rule = _rule_of(run.policy, run.skills)
+    return PRACTICE_RULE if rule is None else rule.rule
 
 
 def codebook_reports(run: Run) -> list[dict[str, float | int]] | None:

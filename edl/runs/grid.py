@@ -8,8 +8,8 @@
     "learner.epsilon" = [2.5, 5.0]
     "learner.ppo.learning_rate, learner.ppo.last_learning_rate" = [3e-4, 1e-3]      # set together
 
-All values of the settings that are floats run in one vmapped program. Every combination of the other settings is
-compiled separately.
+All values of the settings that are floats run in one vmapped program, and so do all mazes, e.g. with
+``env = ["square", "random:8x8?seed=1"]``. Every combination of the other settings is compiled separately.
 """
 
 import dataclasses
@@ -17,14 +17,16 @@ import itertools
 import json
 import tomllib
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from edl.config import ConfigError, check_name
 from edl.evaluate.metrics import METRICS
+from edl.interop.env_names import is_maze
 from edl.runs import store
 from edl.runs.config import NESTED, RunConfig, own_fields
+from edl.runs.points import program_key
 from edl.runs.presets import from_json
 from edl.runs.resolve import resolve_config
 
@@ -32,7 +34,7 @@ FIELDS = ("metric", "goal", "run", "grid")
 
 
 class Axis(NamedTuple):
-    """One axis of the grid: settings that take the same value together. A ``traced`` axis is one of floats."""
+    """One axis of the grid: settings that take the same value together. ``traced``: its values share one program."""
 
     names: tuple[str, ...]
     values: tuple[Any, ...]
@@ -97,7 +99,8 @@ def parse(content: Any, whose: str) -> SweepGrid:
     if not grid:
         raise ConfigError(f"[grid] in {whose} is empty. Add a setting with a list of values.")
     lists = {name: _values(name, values, whose) for name, values in grid.items()}
-    traced = {name: _is_traced(name, run, {n: v[0] for n, v in lists.items()}, whose) for name in lists}
+    first = {name: values[0] for name, values in lists.items()}
+    traced = {name: _is_traced(name, values, run, first, whose) for name, values in lists.items()}
     axes = tuple(Axis(split(name), values, traced[name]) for name, values in lists.items())
     return SweepGrid(axes, tuple(_groups(axes, run, whose)), metric, goal, content)
 
@@ -121,10 +124,12 @@ def _values(name: str, values: Any, whose: str) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _is_traced(name: str, run: Mapping, first: Mapping[str, Any], whose: str) -> bool:
-    """Whether all settings of an axis are floats. Settings that the first point does not have are rejected."""
+def _is_traced(name: str, values: tuple, run: Mapping, first: Mapping[str, Any], whose: str) -> bool:
+    """Whether all values of an axis are floats or mazes. Settings that the first point does not have are rejected."""
     base = _config(run, {path: value for names, value in first.items() for path in split(names)}, whose)
-    return all(_hint(base, path, whose) is float for path in split(name))
+    hints = {path: _hint(base, path, whose) for path in split(name)}
+    mazes = all(isinstance(value, str) and is_maze(value) for value in values)
+    return all(hint is float or (path == "env" and mazes) for path, hint in hints.items())
 
 
 def _hint(config: Any, path: str, whose: str) -> Any:
@@ -139,13 +144,12 @@ def _hint(config: Any, path: str, whose: str) -> Any:
 
 
 def _groups(axes: tuple[Axis, ...], run: Mapping, whose: str) -> Iterator[tuple[Point, ...]]:
-    """Points grouped by their static values. Points are numbered like rows of a table: the last axis varies fastest."""
-    groups: dict[str, list[Point]] = {}
+    """Points grouped by their programs. Points are numbered like rows of a table: the last axis varies fastest."""
+    groups: dict[Hashable, list[Point]] = {}
     for number, values in enumerate(itertools.product(*(axis.values for axis in axes))):
         pairs = list(zip(axes, values, strict=True))
         config = _config(run, {name: value for axis, value in pairs for name in axis.names}, whose)
-        static = json.dumps([value for axis, value in pairs if not axis.traced])
-        groups.setdefault(static, []).append(Point(number, values, config))
+        groups.setdefault(program_key(config), []).append(Point(number, values, config))
     yield from map(tuple, groups.values())
 
 

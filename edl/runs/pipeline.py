@@ -63,6 +63,7 @@ class Stage(NamedTuple):
     ``field``          the field of `Run` that its artifact becomes, if any.
     ``temporary``      whether the file is deleted at the end of the run, because it only serves later stages.
     ``finite``         whether its artifact may hold no infinity (a distance may: where there is no path).
+    ``optional``       fields of its artifact that folders of older versions lack; they are None there.
     ``check_inputs``   raises a `ConfigError` if it cannot run on these artifacts.
     ``check_artifact`` raises a `ConfigError` if its artifact is unusable.
     """
@@ -79,6 +80,7 @@ class Stage(NamedTuple):
     registry: Mapping[str, Method] | None = None
     temporary: bool = False
     finite: bool = True
+    optional: tuple[str, ...] = ()
     effort: Effort = Effort.FULL
     check_inputs: Callable[[RunConfig, Mapping[str, Any]], None] = lambda config, artifacts: None
     check_artifact: Callable[[RunConfig, Any], None] = lambda config, artifact: None
@@ -241,6 +243,7 @@ STAGES: tuple[Stage, ...] = (
         build=build_baseline,
         file="policy.safetensors",
         field="policy",
+        optional=("pick",),
     ),
 )
 

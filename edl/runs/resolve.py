@@ -9,10 +9,9 @@ from jaxtyping import Float
 
 from edl.config import ConfigError, check_numbers
 from edl.envs import Env, Layout
-from edl.envs.registry import BUILT_IN
 from edl.explore.dataset import load_dataset
 from edl.explore.region import CALLABLE, check_not_empty, parse_region
-from edl.interop.env_names import is_maze, layout_for, make_env, runs_on_host
+from edl.interop.env_names import is_maze, layout_for, make_env, runs_on_host, text_to_keep
 from edl.interop.minari_data import is_minari_id, load_minari
 from edl.runs.config import DATASET, RunConfig
 from edl.runs.presets import complete
@@ -31,7 +30,7 @@ class Context(NamedTuple):
 
 
 def resolve_config(config: RunConfig) -> RunConfig:
-    """A complete and checked config: known names, valid numbers, a parsed region, and the text of a maze file."""
+    """A complete and checked config: known names, valid numbers, a parsed region, and the text of a maze or model."""
     check_numbers(config)
     if config.seed + config.num_seeds > MAX_SEED:
         raise ConfigError(f"seeds must be below {MAX_SEED} (got seed={config.seed}). Change --seed.")
@@ -39,26 +38,18 @@ def resolve_config(config: RunConfig) -> RunConfig:
         value = getattr(config, name)
         if isinstance(value, str) and value.startswith(CALLABLE):
             raise ConfigError(f"the {name} of this run was the Python {value}: continue the run from Python.")
-    if is_maze(config.env):
-        config = _with_maze_text(config)
+    config = dataclasses.replace(config, maze=text_to_keep(config.env, config.maze))
     context = make_context(config)
     env = context.env
     if config.explore == "go_explore" and runs_on_host(env):
         raise ConfigError(f"go_explore restores states of the env, which {config.env!r} cannot. Use another explorer.")
-    if context.layout is None:
+    if not is_maze(config.env):
         config = dataclasses.replace(config, features=_features_text(config, env), horizon=env.horizon)
     if isinstance(config.region, str):
         config = dataclasses.replace(config, region=parse_region(config.region, env.feature_size))
     config = complete(config)
     check_numbers(config)
     return config
-
-
-def _with_maze_text(config: RunConfig) -> RunConfig:
-    layout = layout_for(config.env, config.maze)
-    if layout is None or config.env in BUILT_IN:
-        return config
-    return dataclasses.replace(config, maze=layout.text)
 
 
 def _features_text(config: RunConfig, env: Env) -> object:

@@ -221,7 +221,7 @@ def load_artifact(
     if stage.name == "explore":
         return load_states(folder, stage.file, config, context)
     skeleton = outline(work_of(stage, config, context, artifacts), config.num_seeds).artifact
-    return folder.load(stage.file, skeleton, finite=stage.finite)
+    return folder.load(stage.file, skeleton, finite=stage.finite, optional=stage.optional)
 
 
 def load_states(folder: Folder, file: str, config: RunConfig, context: Context) -> States:

@@ -10,7 +10,7 @@ import math
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,9 +102,10 @@ class Folder:
     def save(self, name: str, tree: PyTree, notes: Mapping[str, Any] | None = None) -> Path:
         return self.write(name, tensors.encode(tree, notes))
 
-    def load(self, name: str, skeleton: PyTree, *, finite: bool = True) -> PyTree:
-        """Load a tree that `save` wrote, in the structure of ``skeleton``."""
-        return tensors.decode(self.read(name), skeleton, str(self.place(name)), finite=finite)
+    def load(self, name: str, skeleton: PyTree, *, finite: bool = True, optional: Collection[str] = ()) -> PyTree:
+        """Load a tree that `save` wrote, in the structure of ``skeleton``; ``optional`` fields may be missing."""
+        whose = str(self.place(name))
+        return tensors.decode(self.read(name), skeleton, whose, finite=finite, optional=optional)
 
     def save_picture(self, name: str, png: bytes) -> Path:
         """Save a picture under figures/."""

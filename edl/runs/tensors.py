@@ -6,10 +6,12 @@ names, shapes and types must agree with it.
 """
 
 import json
+import operator
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -46,9 +48,17 @@ def arrays_of(data: bytes, whose: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-def decode(data: bytes, skeleton: PyTree, whose: str, *, finite: bool = True) -> PyTree:
-    """The encoded tree, in the structure of ``skeleton``. ``whose`` names the file in messages."""
-    arrays, expected = arrays_of(data, whose), _named(skeleton)
+def decode(data: bytes, skeleton: PyTree, whose: str, *, finite: bool = True, optional: Collection[str] = ()) -> PyTree:
+    """The encoded tree, in the structure of ``skeleton``. ``whose`` names the file in messages.
+
+    ``optional`` are fields of the skeleton, a module, that older files lack. A field without any array becomes None.
+    """
+    arrays = arrays_of(data, whose)
+    for field in optional:
+        missing = [name for name in _named(skeleton) if name.startswith(f"{field}.")]
+        if missing and not any(name.startswith(f"{field}.") for name in arrays):
+            skeleton = eqx.tree_at(operator.attrgetter(field), skeleton, None)
+    expected = _named(skeleton)
     for name in sorted(expected.keys() ^ arrays.keys()):
         got = "lacks" if name in expected else "has an unexpected"
         raise _foreign(whose, f"{got} array {name!r}")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from edl.cli import main
-from edl.runs import sweep
+from edl.runs import points, sweep
 
 RUN = {
     "env": "square",
@@ -39,7 +39,7 @@ def test_a_sweep_writes_tables_and_can_be_resumed(tmp_path, capsys, check_reject
     assert (out / "points" / best / "report.html").is_file()
 
     check_rejected(["sweep", file, "--out", out], "already holds a sweep. Continue it with --resume")
-    monkeypatch.setattr(sweep, "run_lanes", lambda *_, **__: pytest.fail("a finished stage is computed again"))
+    monkeypatch.setattr(points, "run_lanes", lambda *_, **__: pytest.fail("a finished stage is computed again"))
     assert main(["sweep", str(file), "--out", str(out), "--resume"]) == 0
     assert "Best by goal_success: point 00" in capsys.readouterr().out
     assert (out / "summary.json").read_bytes() == summary

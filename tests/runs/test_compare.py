@@ -8,15 +8,19 @@ import pytest
 
 from edl.cli import main
 from edl.config import ConfigError
-from edl.runs.compare import compare, names_of, to_csv, to_markdown
+from edl.evaluate.metrics import CURRENT_DEFINITIONS
+from edl.runs.compare import compare, definition_notes, names_of, to_csv, to_markdown
 
 
-def write_run(path, **metrics):
+def write_run(path, definitions=CURRENT_DEFINITIONS, **metrics):
     path.mkdir(parents=True)
     (path / "config.json").write_text("{}")
     count = len(next(iter(metrics.values())))
-    per_seed = [{"seed": i, **{name: values[i] for name, values in metrics.items()}} for i in range(count)]
-    (path / "metrics.json").write_text(json.dumps({"per_seed": per_seed}))
+    per_seed = [
+        {"seed": i, **{name: values[i] for name, values in metrics.items()}, "skills": []} for i in range(count)
+    ]
+    stated = {} if definitions is None else {"metric_definitions": definitions}
+    (path / "metrics.json").write_text(json.dumps({"per_seed": per_seed} | stated))
     return path
 
 
@@ -53,6 +57,29 @@ def test_csv_and_markdown(runs):
     lines = to_markdown(entries).splitlines()
     assert lines[0] == "| run | goal_success | best_skill_distance |"
     assert any(line.startswith("| bad | - | 3.000 [") for line in lines)
+
+
+def test_runs_with_other_definitions_are_named(runs, tmp_path, capsys):
+    first = write_run(tmp_path / "first", None, zero_shot_distance=[2.0], zero_shot_picked_distance=[3.0])
+    second = write_run(tmp_path / "second", None, zero_shot_distance=[4.0], best_skill_distance=[1.5])
+    assert definition_notes(runs) == []
+    notes = definition_notes([runs[1], first, second])
+    assert notes[0].startswith("first holds metrics by other definitions (edl 0.1: zero_shot_distance is the distance")
+    assert notes[1].startswith("second holds metrics by other definitions (edl 0.2:")
+    assert notes[1].endswith(f"Run `edl evaluate {second}` to compute them again.")
+    table = tmp_path / "table.md"
+    assert main(["compare", *map(str, (runs[1], first, second)), "--markdown", str(table)]) == 0
+    assert capsys.readouterr().out.count("other definitions") == 2
+    assert table.read_text().endswith("\n\n".join(notes) + "\n")
+
+
+def test_metrics_of_edl_0_1_are_compared_under_their_present_names(tmp_path):
+    first = write_run(tmp_path / "first", None, zero_shot_distance=[2.0], zero_shot_picked_distance=[3.0])
+    second = write_run(tmp_path / "second", best_skill_distance=[1.5], zero_shot_distance=[4.0])
+    entries = {(entry.run, entry.metric): entry.mean for entry in compare([first, second])}
+    assert entries["first", "best_skill_distance"] == 2.0
+    assert entries["first", "zero_shot_distance"] == 3.0
+    assert entries["second", "zero_shot_distance"] == 4.0
 
 
 def test_runs_have_the_shortest_names_that_differ(tmp_path):

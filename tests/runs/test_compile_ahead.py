@@ -8,9 +8,12 @@ import jax.numpy as jnp
 import pytest
 
 from edl.baselines.reverse_mi import ReverseMIConfig
+from edl.baselines.skewfit import SkewFitConfig
+from edl.baselines.valor import VALORConfig
 from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
+from edl.rl.sac import SACConfig
 from edl.runs import executables
 from edl.runs.compile_ahead import compilations, compile_ahead
 from edl.runs.config import RunConfig
@@ -60,17 +63,28 @@ def test_stages_and_evaluation_use_the_programs_that_were_compiled_ahead(compile
     assert len(compiled) == ahead + 3
 
 
-def test_the_evaluation_of_a_baseline_uses_the_programs_that_were_compiled_ahead(compiled):
-    config = resolve_config(RunConfig(method="reverse_mi", num_skills=7, baseline=ReverseMIConfig(ppo=PPO)))
+@pytest.mark.parametrize(
+    ("method", "num_skills", "baseline", "picking"),
+    [
+        ("reverse_mi", 7, ReverseMIConfig(ppo=PPO), {"pick_seeds"}),
+        ("skewfit", 9, SkewFitConfig(sac=SACConfig(iterations=2, hidden=(8,))), {"play_picked_seeds"}),
+        ("valor", 11, VALORConfig(hidden_size=8, ppo=PPO), set()),
+    ],
+)
+def test_the_evaluation_of_a_baseline_uses_the_programs_that_were_compiled_ahead(
+    compiled, method, num_skills, baseline, picking
+):
+    config = resolve_config(RunConfig(method=method, num_skills=num_skills, baseline=baseline))
     context = make_context(config)
     for compile in compilations(config, context, "learn", ()):
         compile()
-    assert len(compiled) == 3  # rollouts of the skills, rollouts of random actions, and the discriminability
-    assert {"play_seeds", "discriminate_seeds"} < set(compiled)
+    # Rollouts of the skills, rollouts of random actions, the discriminability, and how a skill is picked.
+    expected = {"play_seeds", "_play_random_actions", "discriminate_seeds"} | picking
+    assert set(compiled) == expected
     policy = outlines(config, context)["learn"].artifact
     policy = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), policy)
     assert len(evaluate_run(run_of(config, context, {"learn": policy}, None)).per_seed) == 1
-    assert len(compiled) == 3
+    assert len(compiled) == len(expected)
 
 
 def test_nothing_is_compiled_ahead_if_the_states_are_on_disk():

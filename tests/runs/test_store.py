@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from edl.config import ConfigError
-from edl.nets.mlp import mlp
+from edl.nets.mlp import MLP, mlp
 from edl.runs import store, tensors
 
 
@@ -48,6 +48,25 @@ def test_save_then_load_is_the_identity(folder):
     assert tensors.notes_of(data, "a") == {"stage": "learn"}
     assert data == tensors.encode(loaded, {"stage": "learn"})
     assert "pair.1.0" in tensors.arrays_of(data, "a")
+
+
+class Pair(eqx.Module):
+    first: jax.Array
+    second: MLP | None
+
+
+def test_a_field_that_older_files_lack_is_none(folder):
+    whole = Pair(jnp.zeros(2), mlp(jax.random.key(0), (2, 3, 1)))
+    expected = jax.eval_shape(lambda: whole)
+    folder.save("old.safetensors", Pair(whole.first, None))
+    folder.save("new.safetensors", whole)
+    folder.save("partly.safetensors", eqx.tree_at(lambda pair: pair.second.biases, whole, [None, None]))
+    assert folder.load("old.safetensors", expected, optional=("second",)).second is None
+    loaded = folder.load("new.safetensors", expected, optional=("second",))
+    assert jax.tree.structure(loaded) == jax.tree.structure(whole)
+    for name, options in (("old.safetensors", ()), ("partly.safetensors", ("second",))):
+        with pytest.raises(ConfigError, match="lacks array 'second"):
+            folder.load(name, expected, optional=options)
 
 
 @pytest.mark.parametrize("keep", [0, 3, 8, 60, 0.5, -1])

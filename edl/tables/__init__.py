@@ -1,0 +1,20 @@
+"""The tables of the documentation, regenerated from scratch: ``edl tables``. ``TABLES`` maps a name to a table.
+
+To add a table, write a module with a `Table` and add an entry.
+"""
+
+from edl.tables import downstream, explorers, mazes, methods, seeds, tuning
+from edl.tables.table import Table, TableSettings
+
+TABLES: dict[str, Table] = {
+    tuning.NAME: tuning.TABLE,
+    methods.NAME: methods.TABLE,
+    mazes.NAME: mazes.TABLE,
+    seeds.SEEDS: seeds.SEEDS_TABLE,
+    seeds.PAPER_MAZES: seeds.PAPER_TABLE,
+    downstream.NAME: downstream.TABLE,
+    explorers.NAME: explorers.TABLE,
+    explorers.LONG: explorers.LONG_TABLE,
+}
+
+__all__ = ["TABLES", "Table", "TableSettings"]

@@ -1,0 +1,236 @@
+"""Make tables: measure the rows that are missing, several jobs at a time, and write a JSON and a Markdown file each.
+
+A folder of tables contains ``NAME.json``, the results row by row, and ``NAME.md``. A result is written when its job has
+finished. So rows can be measured in several calls, and a table can be shown while rows are missing. Rows whose result
+has other settings or another version are measured again. The runs are in another folder. It is only needed to continue
+jobs that were stopped.
+"""
+
+import contextlib
+import json
+import re
+import time
+from collections.abc import Hashable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+
+from edl.config import ConfigError, check_name
+from edl.runs import store
+from edl.runs.interrupt import catch_interrupts
+from edl.runs.points import LaneContext, env_key, evaluate_point, group_contexts, open_point, program_key, run_group
+from edl.runs.progress import SilentProgress
+from edl.runs.store import Folder
+from edl.runs.workers import WorkerPool
+from edl.tables import TABLES
+from edl.tables.explorers import explorers
+from edl.tables.mazes import EDL_DEFAULT
+from edl.tables.seeds import HARD
+from edl.tables.seeds import MAZES as PAPER_MAZES
+from edl.tables.table import COMPARED, Records, Row, TableSettings, check_names, failed_result, is_finished, result_of
+
+RUNS = "build/tables"
+SLOW_LEARNER = "sac"
+"""Jobs with this learner start first, because they take longest."""
+
+
+@runtime_checkable
+class TablesProgress(Protocol):
+    """Receives messages about jobs and tables."""
+
+    def message(self, text: str) -> None: ...
+
+
+class SilentTables:
+    """Ignores all messages."""
+
+    def message(self, text: str) -> None: ...
+
+
+class Job(NamedTuple):
+    """Rows of one table that are measured as one program, in one process."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def title(self) -> str:
+        lanes = sum(row.config.num_seeds for row in self.rows)
+        methods = " and ".join(dict.fromkeys(row.facts["method"] for row in self.rows))
+        return f"{self.rows[0].table}: {methods}, {len(self.rows)} rows, {lanes} lanes"
+
+    @property
+    def is_slow(self) -> bool:
+        return hasattr(self.rows[0].config.baseline, SLOW_LEARNER)
+
+
+class JobResult(NamedTuple):
+    """The results of a job, by the key of their row, and the time it took."""
+
+    results: dict[str, dict[str, Any]]
+    seconds: float
+
+
+def make_tables(
+    names: Sequence[str],
+    out: str | Path,
+    settings: TableSettings = TableSettings(),
+    *,
+    runs: str | Path = RUNS,
+    jobs: int = 1,
+    progress: TablesProgress | None = None,
+) -> list[str]:
+    """Measure the missing rows of the named tables (``all`` for every one) and write their files in ``out``.
+
+    ``runs`` is the folder of the runs. ``jobs`` is the number of jobs at a time, each in its own process; with 1, they
+    run in this process. A job that fails does not stop the others. Returns the messages of the jobs that failed.
+    """
+    progress = progress or SilentTables()
+    chosen = expand(names)
+    check_settings(settings)
+    folder = open_folder(out)
+    with store.locked(folder):
+        records = {name: dict(read_rows(folder, name)) for name in TABLES}
+        failures: list[str] = []
+        with contextlib.closing(Scheduler(Path(runs), jobs)) as scheduler:
+            for job, finished in scheduler.run(chosen, settings, records):
+                table = job.rows[0].table
+                if isinstance(finished, Exception):
+                    failures.append(f"{job.title}: {type(finished).__name__}: {finished}")
+                    progress.message(f"failed: {failures[-1]}")
+                    continue
+                records[table] |= finished.results
+                write_table(folder, table, records)
+                progress.message(f"{job.title}, took {finished.seconds:.0f} s")
+    return failures
+
+
+def expand(names: Sequence[str]) -> list[str]:
+    """The tables that ``names`` mean, each once. Unknown names are rejected."""
+    for name in names:
+        check_name(name, ["all", *TABLES], "table", "`edl tables --help` describes each table.")
+    return list(TABLES) if "all" in names or not names else list(dict.fromkeys(names))
+
+
+def check_settings(settings: TableSettings) -> None:
+    check_names(settings.methods, [*COMPARED, EDL_DEFAULT, *explorers()], "method or explorer")
+    check_names(settings.mazes, [*PAPER_MAZES, HARD], "maze")
+    for name in ("num_seeds", "tuning_seeds", "maze_seeds", "many_seeds", "num_mazes"):
+        if getattr(settings, name) < 1:
+            raise ConfigError(f"{name} must be at least 1 (got {getattr(settings, name)}).")
+    if settings.steps < 0:
+        raise ConfigError(f"steps must be at least 0 (got {settings.steps}). 0 uses the steps of EDL.")
+
+
+def open_folder(out: str | Path) -> Folder:
+    folder = Folder(Path(out))
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"output folder {str(out)!r} cannot be created ({error.strerror}). Choose another --out."
+        ) from error
+    return folder
+
+
+def read_rows(folder: Folder, name: str) -> dict[str, Any]:
+    """The results of a table, by the key of their row; none if there is no file yet."""
+    file = f"{name}.json"
+    return folder.read_json(file)["rows"] if folder.has(file) else {}
+
+
+def write_table(folder: Folder, name: str, records: Records) -> None:
+    """Write the JSON file of a table, with one row per line, and its Markdown file."""
+    rows = dict(sorted(records[name].items()))
+    lines = [f"    {json.dumps(key)}: {json.dumps(store.plain(rows[key]), allow_nan=False)}" for key in rows]
+    head = f'{{\n  "table": {json.dumps(name)},\n  "title": {json.dumps(TABLES[name].title)},\n  "rows": {{\n'
+    folder.write(f"{name}.json", (head + ",\n".join(lines) + "\n  }\n}\n").encode())
+    folder.write(f"{name}.md", f"# {TABLES[name].title}\n\n{TABLES[name].views[''](rows)}\n".encode())
+
+
+def label_of(row: Row) -> tuple[str, str, str]:
+    return row.table, row.key, row.identity
+
+
+def jobs_of(rows: Sequence[Row]) -> list[Job]:
+    """Rows grouped by their table and their programs, slow jobs first."""
+    groups: dict[Hashable, list[Row]] = {}
+    for row in rows:
+        key = (row.table, program_key(row.config), row.until, row.measure)
+        groups.setdefault(key, []).append(row)
+    return sorted((Job(tuple(group)) for group in groups.values()), key=lambda job: not job.is_slow)
+
+
+class Scheduler:
+    """Runs jobs in this process or in worker processes. Results of jobs may define further rows."""
+
+    def __init__(self, path: Path, jobs: int):
+        self.path = path
+        self.pool = WorkerPool(jobs) if jobs > 1 else None
+        self.attempted: set[tuple[str, str, str]] = set()
+
+    def close(self) -> None:
+        """Stop after the jobs that are running."""
+        if self.pool is not None:
+            self.pool.close()
+
+    def run(
+        self, names: Sequence[str], settings: TableSettings, records: Records
+    ) -> Iterator[tuple[Job, JobResult | Exception]]:
+        """Yield every job with its result or its error. The caller adds the results to ``records``."""
+        running: dict[Future, Job] = {}
+        while True:
+            for job in self.next_jobs(names, settings, records):
+                running[self.submit(job)] = job
+                if self.pool is None:
+                    break
+            if not running:
+                return
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                error = done.exception()
+                if error is not None and not isinstance(error, Exception):
+                    raise error
+                yield running.pop(done), error or done.result()
+
+    def next_jobs(self, names: Sequence[str], settings: TableSettings, records: Records) -> list[Job]:
+        """The jobs that can start: rows that are defined, not finished, and were not attempted before."""
+        rows = {label_of(row): row for name in names for row in TABLES[name].rows(settings, records)}
+        missing = [label for label, row in rows.items() if not is_finished(row, records)]
+        return jobs_of([rows[label] for label in missing if label not in self.attempted])
+
+    def submit(self, job: Job) -> Future:
+        """Start a job in a worker, or run it now."""
+        self.attempted |= set(map(label_of, job.rows))
+        if self.pool is not None:
+            return self.pool.submit(execute, self.path, job)
+        future: Future = Future()
+        try:
+            future.set_result(execute(self.path, job))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def folder_name(row: Row) -> str:
+    """The name of the folder of a row's run. Two rows never share one: they may be measured at the same time."""
+    return re.sub(r"[^A-Za-z0-9_]+", "-", f"{row.table}-{row.key}-{row.identity}")
+
+
+def execute(path: Path, job: Job) -> JobResult:
+    """Measure the rows of a job. Their runs are in the folder ``path`` and are resumed if they were stopped."""
+    began = time.perf_counter()
+    rows = {f"{row.table} {row.key}": row for row in job.rows}
+    points = [open_point(name, row.config, path / folder_name(row)) for name, row in rows.items()]
+    contexts = group_contexts([row.config for row in job.rows])
+    results = {}
+    with catch_interrupts() as interrupt:
+        run_group(points, contexts, LaneContext(jax.devices(), interrupt, SilentProgress()), until=job.rows[0].until)
+        for point in points:
+            row, where = rows[point.name], contexts[env_key(point.config)]
+            if point.failures:
+                results[row.key] = failed_result(row, point.failures[0])
+                continue
+            metrics = interrupt.run_interruptible(lambda p=point, w=where, row=row: evaluate_point(p, w, row.measure))
+            results[row.key] = result_of(row, metrics)
+    return JobResult(results, time.perf_counter() - began)

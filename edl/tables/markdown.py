@@ -1,0 +1,57 @@
+"""Results as Markdown: cells with intervals, tables, and the facts about how the results were made."""
+
+from collections.abc import Iterable, Sequence
+
+from edl.tables.table import Result, Results
+
+NONE = "-"
+
+
+def markdown_table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table, without a line break at its end."""
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def mean_cell(result: Result, metric: str, digits: int = 2) -> str:
+    """The mean of a metric, and its 95 % interval if there are several seeds."""
+    mean = result.get("mean", {}).get(metric)
+    if mean is None:
+        return "failed" if "failed" in result else NONE
+    if result["num_seeds"] == 1:
+        return f"{mean:.{digits}f}"
+    low, high = result["ci95"][metric]
+    return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def bold(text: str) -> str:
+    return f"**{text}**"
+
+
+def million(steps: int) -> str:
+    """5220000 -> 5.22M."""
+    return f"{steps / 1e6:.2f}M"
+
+
+def facts_line(results: Results) -> str:
+    """Seeds, device, version and date of all results, in one sentence each."""
+    found = list(results.values())
+    seeds = _listed(f"{each['num_seeds']} seeds from {each['seed']}" for each in found)
+    version = _listed(f"edl {each['edl']}{_commit(each['commit'])}" for each in found)
+    dates = sorted({each["date"] for each in found})
+    date = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    return f"{seeds}; {_listed(each['device'] for each in found)}; {version}; {date}."
+
+
+def _commit(commit: str | None) -> str:
+    """The first digits of a commit in brackets. A plus means that files were changed since."""
+    return "" if commit is None else f" ({commit[:7]}{'+' if commit.endswith('+') else ''})"
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return " and ".join(dict.fromkeys(texts))
+
+
+def missing_line(missing: Sequence[str]) -> str:
+    """A sentence about rows that are not there; nothing if none is missing."""
+    return f"\n\nNot measured: {', '.join(missing)}." if missing else ""

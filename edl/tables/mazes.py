@@ -1,0 +1,149 @@
+"""Fifty random mazes that fit the horizon and in which nobody tuned anything: EDL and the five best baselines.
+
+Every method has the settings that were best in the bottleneck maze, and EDL also its defaults. The five best baselines
+are those of the table of methods in the bottleneck maze, unless methods are named.
+"""
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from edl.baselines import METHODS
+from edl.envs import layout_of
+from edl.envs.random_maze import random_mazes, steps_to_farthest_cell
+from edl.tables import methods as compared
+from edl.tables.budget import budget, budgeted
+from edl.tables.markdown import NONE, bold, facts_line, markdown_table, million, missing_line
+from edl.tables.methods import label_of, ranking, tuned_config
+from edl.tables.table import EDL, Records, Result, Results, Row, Table, TableSettings, is_finished, total_steps
+from edl.tables.tuning import SCORE
+
+NAME = "mazes"
+TUNED_IN = "bottleneck"
+EDL_DEFAULT = "edl_default"
+LABELS = {EDL: bold("EDL"), EDL_DEFAULT: f"{bold('EDL')}, default settings"}
+NUM_BASELINES = 5
+LOW_SUCCESS = 0.9
+"""A run with a lower goal_success is counted."""
+
+
+@functools.lru_cache(maxsize=8)
+def maze_names(count: int) -> tuple[str, ...]:
+    return tuple(spec.name for spec in random_mazes(count))
+
+
+def key_of(maze: str, method: str) -> str:
+    return f"{maze}/{method}"
+
+
+def best_baselines(settings: TableSettings, records: Records) -> list[str] | None:
+    """The baselines of this table; None while results of the table of methods are missing."""
+    if settings.methods:
+        return settings.chosen_methods(list(METHODS))
+    needed = compared.rows_for(settings, records, list(METHODS), [TUNED_IN])
+    finished = [row.facts["method"] for row in needed if row.table == compared.NAME and is_finished(row, records)]
+    if len(finished) < len(METHODS):
+        return None
+    return ranking(records[compared.NAME], TUNED_IN, finished)[:NUM_BASELINES]
+
+
+def rows(settings: TableSettings, records: Records) -> list[Row]:
+    """EDL's rows come first. Those of the baselines wait for the table of methods."""
+    baselines = best_baselines(settings, records)
+    named = [name for name in (EDL, EDL_DEFAULT) if not settings.methods or name in settings.methods]
+    found: list[Row] = []
+    if baselines is None:
+        found += compared.rows_for(settings, records, list(METHODS), [TUNED_IN])
+    elif settings.tuned:
+        found += compared.tuning.rows_for(settings, [*baselines, EDL], [TUNED_IN])
+    for method in [*named, *(baselines or [])]:
+        found += rows_of(settings, records, method)
+    return found
+
+
+def rows_of(settings: TableSettings, records: Records, method: str) -> list[Row]:
+    """One row per maze, once the method is tuned."""
+    steps, found = budget(settings), []
+    chosen = settings._replace(tuned=False) if method == EDL_DEFAULT else settings
+    trained = EDL if method == EDL_DEFAULT else method
+    for maze in maze_names(settings.num_mazes):
+        base = budgeted(settings, maze, trained, steps, num_seeds=settings.maze_seeds)
+        tuned = tuned_config(chosen, records, base, TUNED_IN, trained)
+        if tuned is not None:
+            config, facts = tuned
+            found.append(Row(NAME, key_of(maze, method), config, {"method": method, "budget": steps, **facts}))
+    return found
+
+
+def by_method(results: Results) -> dict[str, list[Result]]:
+    """The results of each method in all mazes: EDL's first, then by their score."""
+    found: dict[str, list[Result]] = {}
+    for each in results.values():
+        found.setdefault(each["method"], []).append(each)
+    scores = {method: mean_of(each, SCORE) for method, each in found.items()}
+    order = sorted(found, key=lambda method: (not method.startswith(EDL), scores[method] is None, scores[method]))
+    return {method: found[method] for method in order}
+
+
+def values_of(results: Sequence[Result], metric: str) -> list[float]:
+    """A metric of every run: of every seed in every maze."""
+    return [seed[metric] for each in results for seed in each.get("per_seed", []) if metric in seed]
+
+
+def mean_of(results: Sequence[Result], metric: str) -> float | None:
+    values = values_of(results, metric)
+    return float(np.mean(values)) if values else None
+
+
+def cell(value: float | None, digits: int = 2) -> str:
+    return NONE if value is None else f"{value:.{digits}f}"
+
+
+def view(results: Results) -> str:
+    """One line per method over all mazes, and EDL's results maze by maze."""
+    lines = []
+    for method, found in by_method(results).items():
+        success, distances = values_of(found, "goal_success"), values_of(found, SCORE)
+        steps = [total_steps(each) for each in found if "steps" in each]
+        lines.append(
+            [
+                LABELS.get(method, label_of(method)),
+                f"{len(found)}, {len(distances)}",
+                cell(mean_of(found, SCORE)),
+                cell(max(distances, default=None)),
+                cell(mean_of(found, "skill_coverage")),
+                cell(mean_of(found, "goal_success"), 3),
+                cell(min(success, default=None), 3),
+                cell(float(np.mean(np.array(success) < LOW_SUCCESS)) if success else None, 3),
+                million(int(np.mean(steps))) if steps else NONE,
+            ]
+        )
+    head = ["method", "mazes, runs", SCORE, "worst run", "skill_coverage", "goal_success", "worst run"]
+    table = markdown_table([*head, f"runs below {LOW_SUCCESS}", "steps"], lines)
+    failed = [f"{label_of(each['method'])} in {each['env']}" for each in results.values() if "failed" in each]
+    missing = missing_line([LABELS[name] for name in LABELS if name not in by_method(results)])
+    notes = f"\n\nFailed: {', '.join(failed)}." if failed else ""
+    budgets = " or ".join(sorted({million(each["budget"]) for each in results.values()}))
+    about = f"{facts_line(results)} Up to {budgets} environment steps per run; `steps` are means over the mazes."
+    return f"{about}\n\n{table}{missing}{notes}"
+
+
+def edl_view(results: Results) -> str:
+    """EDL's results in every maze."""
+    lines = []
+    for method in LABELS:
+        for each in by_method(results).get(method, []):
+            success = values_of([each], "goal_success")
+            farthest = steps_to_farthest_cell(layout_of(each["env"]))
+            shares = [cell(mean_of([each], "goal_success"), 3), cell(min(success, default=None), 3)]
+            lines.append([f"`{each['env']}`", f"{farthest:.0f}", LABELS[method], *shares, cell(mean_of([each], SCORE))])
+    head = ["maze", "steps to the farthest cell", "settings", "goal_success", "worst seed", SCORE]
+    return markdown_table(head, lines)
+
+
+def whole_view(results: Results) -> str:
+    return f"{view(results)}\n\n## EDL, maze by maze\n\n{edl_view(results)}"
+
+
+TABLE = Table("Random mazes in which nobody tuned anything", rows, {"": whole_view, "methods": view})

@@ -1,0 +1,161 @@
+"""What a table is: rows, each measured by one run, and views of the rows as Markdown.
+
+A row names its run. Rows of a table whose runs share their programs (see `edl.runs.points`) are measured together, as
+one job. The result of a row is plain JSON: numbers per seed, the settings, the environment steps, and how it was made.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from edl.baselines import METHODS
+from edl.config import check_name
+from edl.evaluate.metrics import CURRENT_DEFINITIONS, METRICS
+from edl.evaluate.statistics import aggregate
+from edl.runs.config import RunConfig
+from edl.runs.pipeline import run_identity
+from edl.runs.points import Measure
+from edl.runs.provenance import provenance
+from edl.runs.resolve import resolve_config
+
+Result = Mapping[str, Any]
+"""The result of a row, as JSON."""
+Results = Mapping[str, Result]
+"""The results of a table, by the key of their row."""
+Records = Mapping[str, Results]
+"""The results of all tables, by the name of the table."""
+
+MAZES = ("square", "tree", "bottleneck")
+"""The mazes in which methods are tuned and compared."""
+EDL, EDL_ORACLE = "edl", "edl_oracle"
+COMPARED = (*METHODS, EDL_ORACLE, EDL)
+"""All methods of a comparison. ``edl`` explores by itself."""
+FAILED_SKILL = 0.9
+"""A skill fails if a smaller share of its rollouts reaches its goal."""
+
+
+class TableSettings(NamedTuple):
+    """Settings of all tables. ``methods`` and ``mazes`` restrict the rows; empty means all.
+
+    ``steps`` is the budget of every method, 0 for the steps that EDL is configured for. Without ``tuned``, all methods
+    have their default settings. ``adjust`` can change each config, e.g. for a tiny test run.
+    """
+
+    num_seeds: int = 10
+    tuning_seeds: int = 3
+    maze_seeds: int = 2
+    many_seeds: int = 200
+    num_mazes: int = 50
+    steps: int = 0
+    methods: tuple[str, ...] = ()
+    mazes: tuple[str, ...] = ()
+    tuned: bool = True
+    adjust: Callable[[RunConfig], RunConfig] = lambda config: config
+
+    def config(self, env: str, method: str = EDL, **settings: Any) -> RunConfig:
+        """The config of a method in a maze: its defaults, with ``settings`` and ``adjust`` applied."""
+        if method == EDL_ORACLE:
+            method, settings = EDL, {"explore": "oracle", **settings}
+        return resolve_config(self.adjust(resolve_config(RunConfig(env=env, method=method, **settings))))
+
+    def chosen_methods(self, known: Sequence[str]) -> list[str]:
+        return [name for name in known if not self.methods or name in self.methods]
+
+    def chosen_mazes(self, known: Sequence[str]) -> list[str]:
+        return [name for name in known if not self.mazes or name in self.mazes]
+
+
+class Row(NamedTuple):
+    """A row to measure: the table and key of its result, its run, and facts that are copied to the result.
+
+    ``until`` is the last stage of the run. ``measure`` is a module-level function that computes further numbers.
+    """
+
+    table: str
+    key: str
+    config: RunConfig
+    facts: dict[str, Any]
+    until: str = "learn"
+    measure: Measure | None = None
+
+    @property
+    def identity(self) -> str:
+        """A hash of everything that the result depends on."""
+        measured = None if self.measure is None else self.measure.__name__
+        text = f"{run_identity(self.config)} {self.until} {measured} {CURRENT_DEFINITIONS}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Table(NamedTuple):
+    """A table. ``rows`` returns all rows that can be defined, given the results so far; it is called again later.
+
+    Rows may belong to other tables whose results this one needs. ``views`` render the results as Markdown: the one
+    named "" is the table itself, others are parts of it for certain pages.
+    """
+
+    title: str
+    rows: Callable[[TableSettings, Records], list[Row]]
+    views: Mapping[str, Callable[[Results], str]]
+
+
+def is_finished(row: Row, records: Records) -> bool:
+    """Whether the result of a row is there, from the same settings and version."""
+    return records.get(row.table, {}).get(row.key, {}).get("identity") == row.identity
+
+
+def result_of(row: Row, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a row from the metrics of its run."""
+    per_seed = [seed_result(each) for each in metrics["per_seed"]]
+    names = [name for name in METRICS if any(each.get(name) is not None for each in per_seed)]
+    means = aggregate([{name: each.get(name) for name in names} for each in per_seed])
+    return {
+        **made_by(row),
+        "steps": metrics["steps"],
+        "mean": {name: round(means[name]["mean"], 4) for name in names},  # type: ignore[index]
+        "ci95": {name: [round(end, 4) for end in means[name]["ci95"]] for name in names},  # type: ignore[index]
+        "random": rounded(metrics.get("random") or {}),
+        "per_seed": per_seed,
+        **({} if "measured" not in metrics else {"measured": metrics["measured"]}),
+    }
+
+
+def failed_result(row: Row, message: str) -> dict[str, Any]:
+    """The result of a row whose run has failed, e.g. because its weights were no longer finite."""
+    return {**made_by(row), "failed": message}
+
+
+def made_by(row: Row) -> dict[str, Any]:
+    """How a result was made."""
+    about = provenance()
+    return {
+        "identity": row.identity,
+        "env": row.config.env,
+        **row.facts,
+        "seed": row.config.seed,
+        "num_seeds": row.config.num_seeds,
+        "edl": about["edl"],
+        "commit": about["commit"],
+        "device": about["device"],
+        "date": about["time"][:10],
+    }
+
+
+def seed_result(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics of one seed, and the numbers of the skills that failed."""
+    skills = [each for each in metrics.get("skills", []) if each["goal_success"] is not None]
+    failed = [each["skill"] for each in skills if each["goal_success"] < FAILED_SKILL]
+    kept = rounded({name: metrics.get(name) for name in METRICS})
+    return {"seed": metrics["seed"], **kept, **({"failed_skills": failed} if skills else {})}
+
+
+def rounded(values: Mapping[str, Any]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in values.items() if isinstance(value, int | float)}
+
+
+def total_steps(result: Result) -> int:
+    return sum(result["steps"].values())
+
+
+def check_names(names: Sequence[str], known: Sequence[str], what: str) -> None:
+    for name in names:
+        check_name(name, known, what)

@@ -1,0 +1,151 @@
+"""The paper's preset gives each method the authors' recipe, and rejects methods and envs that have none."""
+
+import dataclasses
+import re
+
+import pytest
+
+from edl import baselines, discover, explore
+from edl.baselines.diayn import DIAYNConfig
+from edl.baselines.forward_mi import ForwardMIConfig
+from edl.baselines.reverse_mi import ReverseMIConfig
+from edl.cli import main
+from edl.config import ConfigError
+from edl.discover.vqvae import VQVAEConfig
+from edl.explore.frontier import FrontierConfig
+from edl.explore.random_walk import RandomWalkConfig
+from edl.explore.smm import SMMConfig
+from edl.learn import LearnConfig, paper
+from edl.runs.config import RunConfig, to_json
+from edl.runs.presets import PAPER, complete, from_json
+from edl.runs.resolve import resolve_config
+
+ENVS = ("square", "tree", "bottleneck")
+
+
+@pytest.mark.parametrize("env", ENVS)
+def test_the_papers_run_has_the_authors_recipe_in_every_stage(env):
+    config = resolve_config(RunConfig(env=env, preset="paper"))
+    assert (config.explore, config.discover, config.scout) == ("oracle", "vqvae", None)
+    assert config.learner == paper(env)
+    assert config.discoverer == VQVAEConfig.paper()
+    assert resolve_config(RunConfig(env=env, preset="paper", explore="smm")).explorer == SMMConfig.paper(env)
+
+
+@pytest.mark.parametrize("env", ENVS)
+@pytest.mark.parametrize(("method", "config"), [("reverse_mi", ReverseMIConfig), ("forward_mi", ForwardMIConfig)])
+def test_the_papers_baselines_have_the_authors_recipe(env, method, config):
+    resolved = resolve_config(RunConfig(env=env, preset="paper", method=method, num_skills=7))
+    assert resolved.baseline == dataclasses.replace(config.paper(env), num_skills=7)
+    assert resolved.baseline != resolve_config(RunConfig(env=env, method=method, num_skills=7)).baseline
+
+
+def test_the_number_of_samples_of_p_of_s_is_that_of_the_paper():
+    config = complete(RunConfig(preset="paper"))
+    assert config.discoverer.num_samples == 4096 <= config.explorer.num_samples
+
+
+NO_RECIPE = {
+    "method": [name for name in baselines.METHODS if name not in PAPER],
+    "explore": [name for name in explore.METHODS if name not in PAPER],
+    "discover": [name for name in discover.METHODS if name not in PAPER],
+}
+AVAILABLE = {"method": "reverse_mi, forward_mi", "explore": "oracle, smm"}
+
+
+def test_the_methods_that_the_paper_runs_have_a_recipe():
+    assert set(PAPER) == {
+        *("reverse_mi", "forward_mi", "oracle", "smm", "vqvae", "learn"),
+        *("kmeans", "gaussian_vae"),  # they can take the place of the VQ-VAE
+    }
+    assert NO_RECIPE["discover"] == []
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in NO_RECIPE.items() for name in names])
+def test_a_method_without_a_recipe_rejects_the_papers_preset(kind, name):
+    what = {"explore": "explorer"}.get(kind, kind)
+    message = f"the preset 'paper' has no recipe for the {what} '{name}'. It has recipes for {AVAILABLE[kind]}. Use one"
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        resolve_config(RunConfig(preset="paper", **{kind: name}))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["baseline", "diayn"], "no recipe for the method 'diayn'. It has recipes for reverse_mi, forward_mi."),
+        (["run", "--explore", "frontier"], "no recipe for the explorer 'frontier'. It has recipes for oracle, smm."),
+        (["run", "--env", "Pendulum-v1"], "needs a maze (got env 'Pendulum-v1')"),
+    ],
+)
+def test_the_command_line_rejects_it_too_and_writes_nothing(words, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main([*words, "--preset", "paper", "--out", "run"]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("settings", [{}, {"method": "reverse_mi"}, {"explore": "dataset:states.npy"}])
+def test_envs_that_are_not_mazes_reject_the_papers_preset(settings):
+    message = "the preset 'paper' needs a maze (got env 'Pendulum-v1'), because the paper has recipes for mazes only."
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        complete(RunConfig(env="Pendulum-v1", preset="paper", **settings))
+
+
+def test_settings_that_are_given_need_no_recipe():
+    explorer, learner = FrontierConfig(patience=3), LearnConfig()
+    config = complete(RunConfig(preset="paper", explore="frontier", explorer=explorer, learner=learner))
+    assert (config.explorer, config.learner) == (explorer, learner)
+    assert config.discoverer == VQVAEConfig.paper()
+    baseline = DIAYNConfig(num_skills=10)
+    assert complete(RunConfig(preset="paper", method="diayn", baseline=baseline)).baseline == baseline
+
+
+def test_the_scout_of_walking_distance_has_our_settings():
+    config = complete(RunConfig(preset="paper", learner=LearnConfig(distance="walking")))
+    assert config.scout == RandomWalkConfig()
+
+
+@pytest.mark.parametrize(
+    ("names", "settings"),
+    [
+        ({"explore": "frontier"}, {"explorer": FrontierConfig(patience=3)}),
+        ({"method": "diayn"}, {"baseline": DIAYNConfig(learning_rate=0.5)}),
+    ],
+)
+def test_saved_runs_of_older_versions_can_be_read_although_they_have_no_recipe(names, settings):
+    saved = to_json(complete(RunConfig(preset="paper", **names, **settings)))
+    read = from_json(saved, "config.json")
+    assert to_json(read) == saved
+    with pytest.raises(ConfigError, match="has no recipe"):
+        from_json(
+            {"preset": "paper", **names}, "sweep.toml"
+        )  # not the config of a run: it leaves settings to the preset
+    with pytest.raises(ConfigError, match="has no recipe"):
+        from_json(to_json(complete(RunConfig(preset="paper"))), "config.json", **names)
+
+
+def test_a_saved_run_in_an_env_that_is_no_maze_can_be_read():
+    saved = to_json(complete(RunConfig(env="Pendulum-v1"))) | {"preset": "paper"}
+    assert from_json(saved, "config.json").learner == complete(RunConfig(env="Pendulum-v1")).learner
+    with pytest.raises(ConfigError, match="needs a maze"):
+        from_json(to_json(complete(RunConfig(preset="paper"))), "config.json", env="Pendulum-v1")
+
+
+def test_a_config_of_edl_0_2_keeps_its_settings():
+    saved = to_json(complete(RunConfig(preset="paper", method="reverse_mi")))
+    old = {"iterations": 400, "normalise": False, "entropy_weight": 0.01}
+    saved["baseline"] = {"hidden": [128, 128], "learning_rate": 1e-3, "epochs": 4, "minibatches": 10, "ppo": old}
+    baseline = from_json(saved, "config.json").baseline
+    assert (baseline.ppo.iterations, baseline.ppo.normalise, baseline.ppo.entropy_weight) == (400, False, 0.01)
+
+
+@pytest.mark.parametrize("config", [RunConfig(), *(RunConfig(method=name) for name in baselines.METHODS)])
+def test_every_method_of_the_fast_preset_normalises_its_inputs(config):
+    """By running moments, or by the moments of the explored states."""
+    resolved = complete(config)
+    if resolved.method == "edl":
+        assert (resolved.learner.scale_inputs, resolved.learner.ppo.normalise) == (True, False)
+        return
+    baseline = resolved.baseline
+    learner = baseline.ppo if hasattr(baseline, "ppo") else baseline.sac
+    assert learner.normalise

@@ -1,0 +1,243 @@
+"""Whole tables from beginning to end, with runs so small that they learn nothing."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from edl.config import ConfigError
+from edl.tables import TABLES, make, mazes, methods, tuning
+from edl.tables.make import expand, jobs_of, make_tables
+from edl.tables.table import is_finished
+from tests.tables.tiny import SETTINGS
+
+BASELINE = SETTINGS._replace(methods=("reverse_mi",))
+
+
+class Messages:
+    """Keeps all messages."""
+
+    def __init__(self):
+        self.texts = []
+
+    def message(self, text):
+        self.texts.append(text)
+
+
+def rows_in(out, name):
+    return json.loads((out / f"{name}.json").read_text())["rows"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The table of methods with one method in one maze, which needs the tuning of that method."""
+    folder, messages = tmp_path_factory.mktemp("tables"), Messages()
+    failures = make_tables(["methods"], folder / "out", BASELINE, runs=folder / "runs", progress=messages)
+    assert failures == []
+    return folder, messages.texts
+
+
+def test_tuning_is_followed_by_a_run_with_the_best_settings_and_other_seeds(finished):
+    folder, messages = finished
+    assert [text.partition(", took")[0] for text in messages] == [
+        "tuning: reverse_mi, 9 rows, 9 lanes",
+        "methods: reverse_mi, 1 rows, 2 lanes",
+    ]
+    points = rows_in(folder / "out", "tuning")
+    (row,) = rows_in(folder / "out", "methods").values()
+    chosen = points[tuning.key_of("square", "reverse_mi", row["point"])]
+    assert row["settings"] == chosen["settings"]
+    scores = [each["mean"]["best_skill_distance"] for each in points.values()]
+    assert chosen["mean"]["best_skill_distance"] == min(scores) < max(scores)
+    assert [seed["seed"] for seed in row["per_seed"]] == [0, 1]
+    assert {seed["seed"] for each in points.values() for seed in each["per_seed"]} == {1000}
+    assert row["tuned"] is True
+    assert row["steps"] == {"learn": 2 * 4 * 50}  # `tiny` has two iterations of four episodes, whatever the budget
+    assert row["budget"] == 8000
+    assert {"edl", "commit", "device", "date"} <= row.keys()
+
+
+def test_the_markdown_shows_the_row_and_what_is_missing(finished):
+    folder, _ = finished
+    page = (folder / "out" / "methods.md").read_text()
+    assert "| `reverse_mi` | " in page
+    assert "Not measured: `forward_mi`," in page
+    assert "tree: not measured." in page
+    assert "Settings tuned in this maze." in page
+    tuned = (folder / "out" / "tuning.md").read_text()
+    assert "| square | `reverse_mi` | " in tuned
+
+
+def test_finished_rows_are_not_measured_again(finished, monkeypatch):
+    folder, _ = finished
+    monkeypatch.setattr(make, "execute", lambda *_: pytest.fail("a finished row is measured again"))
+    before = (folder / "out" / "methods.json").read_bytes()
+    assert make_tables(["methods", "tuning"], folder / "out", BASELINE, runs=folder / "other") == []
+    assert (folder / "out" / "methods.json").read_bytes() == before
+
+
+def test_a_stopped_job_continues_with_its_finished_stages(finished, monkeypatch):
+    folder, _ = finished
+    rows = tuple(tuning.rows(BASELINE, {}))
+    monkeypatch.setattr("edl.runs.points.run_lanes", lambda *_, **__: pytest.fail("a finished stage is run again"))
+    again = make.execute(folder / "runs", jobs_of(rows)[0])
+    assert again.results == rows_in(folder / "out", "tuning")
+
+
+def test_rows_of_several_calls_are_merged(finished, tmp_path):
+    folder, _ = finished
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in ("tuning", "methods"):
+        (out / f"{name}.json").write_bytes((folder / "out" / f"{name}.json").read_bytes())
+    untuned = SETTINGS._replace(methods=("forward_mi",), tuned=False)
+    assert make_tables(["methods"], out, untuned, runs=tmp_path / "runs") == []
+    assert set(rows_in(out, "methods")) == {"square/reverse_mi", "square/forward_mi"}
+    page = (out / "methods.md").read_text()
+    assert "Defaults for `forward_mi`; tuned settings." in page
+
+
+def test_a_job_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
+    def execute(path, job):
+        if job.rows[0].facts["method"] == "reverse_mi":
+            raise ConfigError("out of memory")
+        return make.JobResult({row.key: {"identity": row.identity, **FACTS, **row.facts} for row in job.rows}, 1.0)
+
+    monkeypatch.setattr(make, "execute", execute)
+    chosen = SETTINGS._replace(methods=("reverse_mi", "forward_mi"), tuned=False)
+    failures = make_tables(["methods"], tmp_path, chosen)
+    assert failures == ["methods: reverse_mi, 1 rows, 2 lanes: ConfigError: out of memory"]
+    assert set(rows_in(tmp_path, "methods")) == {"square/forward_mi"}
+
+
+FACTS = {"env": "square", "seed": 0, "num_seeds": 2, "edl": "0", "commit": None, "device": "cpu", "date": "2030-01-01"}
+FACTS |= {"steps": {"learn": 1}, "mean": {"best_skill_distance": 1.0}, "ci95": {"best_skill_distance": [0.5, 2.0]}}
+
+
+def fake(rows, score=lambda row: 1.0):
+    """Results of rows that were not measured."""
+    found = {}
+    for row in rows:
+        mean = {"best_skill_distance": score(row)}
+        found.setdefault(row.table, {})[row.key] = {"identity": row.identity, **FACTS, **row.facts, "mean": mean}
+    return found
+
+
+def test_the_five_best_baselines_go_to_the_random_mazes():
+    settings = SETTINGS._replace(methods=(), mazes=("bottleneck",), tuned=False)
+    order = [
+        "metra",
+        "vic",
+        "dads",
+        "diayn",
+        "valor",
+        "visr",
+        "discern",
+        "skewfit",
+        "snn4hrl",
+        "reverse_mi",
+        "forward_mi",
+    ]
+    needed = mazes.rows(settings, {})
+    assert {row.table for row in needed} == {"methods", "mazes"}  # EDL's rows do not wait
+    assert {row.facts["method"] for row in needed if row.table == "mazes"} == {"edl", "edl_default"}
+    ready = [row for row in needed if row.table == "methods"]
+    assert mazes.best_baselines(settings, fake(ready[:-1])) is None
+    records = fake(ready, lambda row: float(order.index(row.facts["method"])))
+    assert mazes.best_baselines(settings, records) == order[:5]
+    rows = mazes.rows(settings, records)
+    assert [row.facts["method"] for row in rows[::2]] == ["edl", "edl_default", *order[:5]]
+    assert {row.config.env for row in rows} == set(mazes.maze_names(2))
+    assert all(row.table == "mazes" for row in rows)
+    assert [len(job.rows) for job in jobs_of(rows)] == [2, 2, 2, 4, 2, 2]  # EDL's two settings are one program
+
+
+def test_methods_in_random_mazes_have_the_settings_of_the_bottleneck():
+    settings = SETTINGS._replace(methods=("reverse_mi",), mazes=())
+    grid = tuning.grid_of(settings, "bottleneck", "reverse_mi")
+    assert [row.table for row in mazes.rows(settings, {})] == ["tuning"] * 18  # of reverse_mi and EDL
+    records = fake(grid, lambda row: 0.0 if row.facts["point"] == "+-+" else 1.0)
+    rows = [row for row in mazes.rows(settings, records) if row.table == "mazes"]
+    assert len(rows) == 2
+    assert {row.config.baseline.ppo.entropy_weight for row in rows} == {0.01}
+
+
+def test_a_changed_setting_makes_a_row_unfinished():
+    (row,) = methods.rows(BASELINE._replace(tuned=False), {})
+    records = fake([row])
+    assert is_finished(row, records)
+    (other,) = methods.rows(BASELINE._replace(tuned=False, num_seeds=3), {})
+    assert not is_finished(other, records)
+
+
+@pytest.mark.slow
+def test_all_tables_with_worker_processes(tmp_path):
+    settings = SETTINGS._replace(mazes=("square", "bottleneck", "spiral"), methods=("reverse_mi", "edl", "random"))
+    assert make_tables(["all"], tmp_path / "out", settings, runs=tmp_path / "runs", jobs=2) == []
+    assert {path.stem for path in (tmp_path / "out").glob("*.json")} == set(TABLES)
+    counts = {name: len(rows_in(tmp_path / "out", name)) for name in TABLES}
+    assert counts == {
+        **{"tuning": 4 * 9, "methods": 4, "mazes": 4, "seeds": 2, "paper_mazes": 2},
+        **{"downstream": 2, "explorers": 2, "explorers_million": 2},
+    }
+    for name in TABLES:
+        assert (tmp_path / "out" / f"{name}.md").read_text().startswith(f"# {TABLES[name].title}\n")
+
+
+@pytest.mark.slow
+def test_explorers_seeds_and_random_mazes_end_to_end(tmp_path):
+    chosen = SETTINGS._replace(methods=("edl", "random"), num_mazes=1, tuned=False)
+    names = ["explorers", "seeds", "paper_mazes", "mazes"]
+    chosen = chosen._replace(mazes=("square", "bottleneck", "spiral"))
+    assert make_tables(names, tmp_path / "out", chosen, runs=tmp_path / "runs") == []
+    explored = rows_in(tmp_path / "out", "explorers")["square/random"]
+    curve = explored["measured"]
+    assert len(curve["mean"]) == len(curve["env_steps"]) == 100
+    assert all(low <= mean <= high for low, mean, high in zip(curve["low"], curve["mean"], curve["high"], strict=True))
+    assert explored["mean"]["data_coverage_100k"] == pytest.approx(curve["mean"][-1], abs=1e-3)
+    many = rows_in(tmp_path / "out", "seeds")["bottleneck"]
+    assert [seed["seed"] for seed in many["per_seed"]] == [300, 301, 302]
+    assert all(seed["failed_skills"] for seed in many["per_seed"])  # nothing was learned
+    page = (tmp_path / "out" / "seeds.md").read_text()
+    assert "| bottleneck | 3 from 300 | " in page
+    assert "* bottleneck: 300 (" in page
+    assert "| **EDL** | 1, 1 | " in (tmp_path / "out" / "mazes.md").read_text()
+    assert "| square | - | " in (tmp_path / "out" / "paper_mazes.md").read_text()
+
+
+def test_names_and_settings_are_checked(tmp_path):
+    assert expand(["all"]) == list(TABLES)
+    assert expand(["seeds", "seeds"]) == ["seeds"]
+    with pytest.raises(ConfigError, match=r"unknown table 'sedes'\. Did you mean 'seeds'\?"):
+        expand(["sedes"])
+    for changes, message in (
+        ({"methods": ("metraa",)}, "Did you mean 'metra'"),
+        ({"mazes": ("sqare",)}, "Did you mean 'square'"),
+        ({"num_seeds": 0}, r"num_seeds must be at least 1 \(got 0\)"),
+        ({"steps": -1}, r"steps must be at least 0 \(got -1\)"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            make_tables(["seeds"], tmp_path / "out", SETTINGS._replace(**changes))
+    assert not (tmp_path / "out").exists()
+
+
+def test_tables_need_neither_tyro_nor_gymnasium_nor_matplotlib():
+    code = "import sys, edl.tables.make, edl.tables.pages; print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert "edl.tables.make" in loaded
+    assert not {"tyro", "gymnasium", "matplotlib", "rich"}.intersection(loaded)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", tuning.TUNABLES)
+def test_every_method_is_tuned_as_one_program(tmp_path, method):
+    chosen = SETTINGS._replace(methods=(method,), mazes=("square", "bottleneck"))
+    messages = Messages()
+    assert make_tables(["tuning"], tmp_path / "out", chosen, runs=tmp_path / "runs", progress=messages) == []
+    assert [text.partition(", took")[0] for text in messages.texts] == [f"tuning: {method}, 18 rows, 18 lanes"]
+    rows = rows_in(tmp_path / "out", "tuning")
+    assert not [row["failed"] for row in rows.values() if "failed" in row]
+    assert tuning.best_point({"tuning": rows}, chosen, "square", method) is not None
+    # Mazes and learning rates make a difference. Two iterations are too few for most main weights to make one.
+    assert len({row["mean"]["best_skill_distance"] for row in rows.values()}) >= 4

@@ -1,0 +1,135 @@
+"""The Markdown of the tables, from results whose means, worst runs and shares are computed by hand."""
+
+from edl.tables import mazes, methods, seeds, tuning
+from edl.tables.explorers import TABLE as EXPLORERS
+from edl.tables.markdown import facts_line, markdown_table, mean_cell, million, missing_line
+
+MADE = {"seed": 0, "num_seeds": 2, "edl": "1.0", "commit": None, "device": "1 x H200", "date": "2030-01-01"}
+
+
+def result(method, env="bottleneck", *, mean, per_seed=(), **facts):
+    made = {**MADE, "budget": 5_000_000, "tuned": True, "random": {"skill_coverage": 0.34}, **facts}
+    return {
+        **made,
+        "env": env,
+        "method": method,
+        "mean": mean,
+        "ci95": {name: [value - 0.1, value + 0.1] for name, value in mean.items()},
+        "steps": {"explore": 100_000, "learn": 900_000},
+        "per_seed": [{"seed": i, **each} for i, each in enumerate(per_seed)],
+    }
+
+
+def lines_of(text):
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+
+
+def test_cells():
+    each = result("metra", mean={"goal_success": 0.5})
+    assert mean_cell(each, "goal_success") == "0.50 [0.40, 0.60]"
+    assert mean_cell(each, "goal_success", 3) == "0.500 [0.400, 0.600]"
+    assert mean_cell(each | {"num_seeds": 1}, "goal_success") == "0.50"
+    assert mean_cell(each, "best_skill_distance") == "-"
+    assert mean_cell({"failed": "not finite"}, "goal_success") == "failed"
+    assert million(5_220_000) == "5.22M"
+    assert markdown_table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+    assert missing_line([]) == ""
+    assert missing_line(["a", "b"]) == "\n\nNot measured: a, b."
+
+
+def test_facts_name_all_versions_devices_and_dates():
+    first = result("metra", mean={})
+    second = first | {"edl": "1.1", "commit": "0123456789", "date": "2030-02-01", "seed": 300}
+    assert facts_line({"a": first}) == "2 seeds from 0; 1 x H200; edl 1.0; 2030-01-01."
+    expected = "2 seeds from 0 and 2 seeds from 300; 1 x H200; edl 1.0 and edl 1.1 (0123456); 2030-01-01 to 2030-02-01."
+    assert facts_line({"a": first, "b": second}) == expected
+
+
+def methods_results():
+    scores = {"reverse_mi": 5.0, "metra": 4.0, "skewfit": 3.0, "edl": 1.0, "edl_oracle": 0.9}
+    return {
+        f"bottleneck/{method}": result(method, mean={"best_skill_distance": score, "skill_coverage": 0.5})
+        for method, score in scores.items()
+    }
+
+
+def test_methods_in_one_maze():
+    text = methods.maze_view("bottleneck", methods_results())
+    head, _, random, *rows = lines_of(text)
+    assert head == ["bottleneck", *methods.COLUMNS.values(), "steps"]
+    assert random[0] == "random actions"
+    assert random[2] == "0.34"
+    assert [row[0] for row in rows] == ["`reverse_mi`", "`metra`", "`skewfit`", "**EDL, oracle**", "**EDL, no oracle**"]
+    assert rows[2][3] == "3.00 [2.90, 3.10]"
+    assert {row[-1] for row in rows} == {"1.00M"}
+    assert "Up to 5.00M environment steps per method and seed. Settings tuned in this maze." in text
+    assert "Not measured: `forward_mi`, " in text
+    assert methods.maze_view("tree", methods_results()) == "tree: not measured."
+
+
+def test_the_short_table_has_the_best_baseline():
+    rows = lines_of(methods.readme_view(methods_results()))[3:]
+    names = ["`reverse_mi`", "`metra`", "`skewfit`, the best of 3 baselines", "EDL", "**EDL**"]
+    assert [row[0] for row in rows] == names
+    assert [row[1] for row in rows] == ["", "", "", "yes", "no"]
+    assert rows[-1][2:] == ["1.00", "0.50", "-", "1.00M"]
+
+
+def test_methods_are_ranked_by_the_distance_of_the_best_skill():
+    results = methods_results() | {"bottleneck/vic": {"failed": "not finite"}}
+    assert methods.ranking(results, "bottleneck", ["reverse_mi", "vic", "skewfit"]) == ["skewfit", "reverse_mi"]
+
+
+def test_random_mazes_have_means_worst_runs_and_shares_over_all_runs():
+    runs = {
+        "a/edl": ([0.98, 0.88], [1.0, 2.0]),
+        "b/edl": ([1.0, 0.94], [1.0, 4.0]),
+    }
+    results = {
+        key: result(
+            "edl",
+            f"random:6x6?seed={i}",
+            mean={},
+            per_seed=[{"goal_success": g, "best_skill_distance": d} for g, d in zip(*pair, strict=True)],
+        )
+        for i, (key, pair) in enumerate(runs.items())
+    }
+    results["a/metra"] = result("metra", mean={}, per_seed=[{"best_skill_distance": 7.0}])
+    text = mazes.view(results)
+    _, _, edl, metra = lines_of(text)
+    assert edl == ["**EDL**", "2, 4", "2.00", "4.00", "-", "0.950", "0.880", "0.250", "1.00M"]
+    assert metra == ["`metra`", "1, 1", "7.00", "7.00", "-", "-", "-", "-", "1.00M"]
+    assert "Not measured: **EDL**, default settings." in text
+    assert lines_of(mazes.edl_view(results))[2][3:] == ["0.930", "0.880", "1.50"]
+
+
+def test_seeds_below_the_limit_are_listed_with_their_failed_skills():
+    success = [(0.98, []), (0.9, [3]), (0.5, [1, 4]), (0.96, [])]
+    per_seed = [{"goal_success": value, "failed_skills": failed} for value, failed in success]
+    text = seeds.seeds_view({"bottleneck": result("edl", mean={"skill_coverage": 0.6}, per_seed=per_seed)})
+    assert lines_of(text)[2] == ["bottleneck", "4 from 0", "0.835", "0.500", "3", "0.60"]
+    assert "* bottleneck: 1 (0.900, skill 3); 2 (0.500, skills 1, 4); 3 (0.960, no skill alone)" in text
+    assert "Not measured: spiral." in text
+
+
+def test_the_best_point_of_a_grid_is_shown_next_to_the_defaults():
+    settings = {"baseline.ppo.entropy_weight": 0.01, "baseline.variance": 1.0}
+    results = {
+        tuning.key_of("tree", "forward_mi", point): result(
+            "forward_mi", "tree", mean={"best_skill_distance": score}, point=point, settings=settings
+        )
+        for point, score in (("default", 3.0), ("-+-", 2.0))
+    }
+    results[tuning.key_of("tree", "forward_mi", "+++")] = {**MADE, "budget": 5_000_000, "failed": "not finite"}
+    row = lines_of(tuning.view(results))[2]
+    assert row[:3] == ["tree", "`forward_mi`", "-+-"]
+    assert row[3] == "ppo.entropy_weight 0.01, variance 1"
+    assert row[4:] == ["2.00 [1.90, 2.10]", "3.00 [2.90, 3.10]", "3, 1 failed"]
+
+
+def test_coverage_of_explorers():
+    results = {"square/frontier": result("frontier", mean={"data_coverage_100k": 0.9})}
+    rows = lines_of(EXPLORERS.views[""](results))
+    assert rows[2] == ["frontier", "0.900 [0.800, 1.000]", "-", "-"]
+    assert rows[3][0] == "ExDM, published"
+    assert lines_of(EXPLORERS.views["readme"](results))[2] == ["square", "-", "-", "-", "**0.900**"]
