@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 MAY_BE_ZERO = {"warmup_iterations", "patience"}
 """Integer fields that may be zero."""
-MAY_BE_INFINITE = {"max_gradient_norm"}
+MAY_BE_INFINITE = {"max_gradient_norm", "min_log_density"}
 """Float fields that may be infinite, for no limit."""
 
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -59,15 +60,40 @@ def _narrow_backward(residuals: tuple, g: Float[Array, "n o"]) -> tuple[Float[Ar
 narrow_matmul.defvjp(_narrow_forward, _narrow_backward)
 
 
-def mlp(key: Key, sizes: Sequence[int], *, last_scale: float = 1.0, activation: Callable = jax.nn.relu) -> MLP:
-    """Xavier-uniform weights, zero biases; ``last_scale`` scales the last layer (1e-2: a policy starts at its mean)."""
+Initialisation = Literal["xavier", "fan_in"]
+"""``xavier``: Xavier-uniform weights and zero biases. ``fan_in``: weights and biases from U(-1/sqrt(n), 1/sqrt(n)) in a
+layer with n inputs, which is the default of PyTorch."""
+
+
+def mlp(
+    key: Key,
+    sizes: Sequence[int],
+    *,
+    last_scale: float = 1.0,
+    activation: Callable = jax.nn.relu,
+    initialisation: Initialisation = "xavier",
+) -> MLP:
+    """An untrained network. ``last_scale`` scales the last layer of ``xavier`` (1e-2: a policy starts at its mean)."""
     shapes = list(itertools.pairwise(sizes))
-    ends = list(itertools.accumulate(i * o for i, o in shapes))
-    # One draw for all layers, because every draw with its own shape takes a third of a second to compile.
-    draws = jnp.split(jax.random.uniform(key, (ends[-1],), minval=-1.0, maxval=1.0), ends[:-1])
+    if initialisation == "fan_in":
+        return _fan_in_mlp(key, shapes, activation)
+    draws = _uniform_draws(key, [i * o for i, o in shapes])
     scales = [1.0] * (len(shapes) - 1) + [last_scale]
     weights = [
         scale * math.sqrt(6.0 / (i + o)) * draw.reshape(i, o)
         for draw, scale, (i, o) in zip(draws, scales, shapes, strict=True)
     ]
     return MLP(weights, [jnp.zeros(o) for _, o in shapes], activation)
+
+
+def _fan_in_mlp(key: Key, shapes: list[tuple[int, int]], activation: Callable) -> MLP:
+    draws = _uniform_draws(key, [(i + 1) * o for i, o in shapes])
+    layers = [draw.reshape(i + 1, o) / math.sqrt(i) for draw, (i, o) in zip(draws, shapes, strict=True)]
+    return MLP([layer[:-1] for layer in layers], [layer[-1] for layer in layers], activation)
+
+
+def _uniform_draws(key: Key, sizes: Sequence[int]) -> list[Float[Array, " _"]]:
+    """Numbers from U(-1, 1) for every layer."""
+    ends = list(itertools.accumulate(sizes))
+    # One draw for all layers, because every draw with its own shape takes a third of a second to compile.
+    return jnp.split(jax.random.uniform(key, (ends[-1],), minval=-1.0, maxval=1.0), ends[:-1])

@@ -1,9 +1,15 @@
-"""Normalisation of inputs by the moments of a dataset, or by running moments."""
+"""Normalisation of inputs by the moments of a dataset, or by running moments.
+
+The rule for all methods: observations are normalised by the moments of what the run has seen. PPO and SAC keep running
+moments (``normalise`` in their configs); EDL has explored before it learns, and passes the moments of the explored
+states. The paper's recipe has its own rule: see docs/paper_to_code.md.
+"""
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from edl.nets.mlp import MLP
 from edl.types import Scalar
 
 
@@ -22,6 +28,13 @@ class Normaliser(eqx.Module):
 
 def identity_normaliser(size: int) -> Normaliser:
     return Normaliser(jnp.zeros(size), jnp.ones(size))
+
+
+def fold_normaliser(net: MLP, normaliser: Normaliser) -> MLP:
+    """The network x -> net(normaliser(x)). The normaliser may have more columns than the network has inputs."""
+    mean, scale = normaliser.mean[: net.input_size], normaliser.scale[: net.input_size]
+    first = net.weights[0] / scale[:, None]
+    return MLP([first, *net.weights[1:]], [net.biases[0] - mean @ first, *net.biases[1:]], net.activation)
 
 
 def fit_normaliser(x: Float[Array, "n s"]) -> Normaliser:

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from edl.nets.mlp import MLP, mlp
+from edl.nets.mlp import MLP, Initialisation, mlp
 from edl.types import Key, Scalar
 
 
@@ -38,9 +38,16 @@ class VAE(eqx.Module):
         return VAETerms(error, divergence)
 
 
-def new_vae(encoder_key: Key, decoder_key: Key, size: int, hidden: tuple[int, ...], code_size: int) -> VAE:
+def new_vae(
+    encoder_key: Key,
+    decoder_key: Key,
+    size: int,
+    hidden: tuple[int, ...],
+    code_size: int,
+    initialisation: Initialisation = "xavier",
+) -> VAE:
     """An untrained VAE for inputs of ``size`` dimensions; the decoder's hidden layers mirror the encoder's."""
     return VAE(
-        encoder=mlp(encoder_key, (size, *hidden, 2 * code_size)),
-        decoder=mlp(decoder_key, (code_size, *reversed(hidden), size)),
+        encoder=mlp(encoder_key, (size, *hidden, 2 * code_size), initialisation=initialisation),
+        decoder=mlp(decoder_key, (code_size, *reversed(hidden), size), initialisation=initialisation),
     )

@@ -3,6 +3,7 @@
 import dataclasses
 
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from edl.artifacts import States
 from edl.discover import skill_report
 from edl.discover.kmeans import kmeans_centroids, quantisation_error
-from edl.discover.vqvae import METRIC_NAMES, VQVAE, VQVAEConfig, loss, vqvae
+from edl.discover.vqvae import METRIC_NAMES, VQVAE, LossWeights, VQVAEConfig, loss, train, vqvae
 from edl.envs.maze import maze
 from edl.nets.mlp import MLP
 from edl.program import program_keys, run_program
@@ -30,24 +31,47 @@ def tiny():
     return VQVAE(linear([[2.0]], [0.0]), linear([[1.0]], [1.0]), jnp.array([[0.0], [5.0]]))
 
 
+def weights(codebook=1.0, dimensions=1.0):
+    return LossWeights(jnp.array([dimensions]), jnp.float32(codebook), jnp.float32(0.25))
+
+
 def test_loss_by_hand(tiny):
     # x = 1: z_e = 2, e = 0, D(e) = 1, so 0 + 4 + 0.25 * 4. x = 2: z_e = 4, e = 5, D(e) = 6, so 16 + 1 + 0.25.
     x, all_rows = jnp.array([[1.0], [2.0]]), jnp.ones(2, bool)
-    value, _ = loss(tiny, x, all_rows, jnp.float32(1.0), jnp.float32(0.25))
+    value, _ = loss(tiny, x, all_rows, weights())
     np.testing.assert_allclose(value, (5.0 + 17.25) / 2)
+    # In raw units, with a standard deviation of 3, the error 16 of the second row is 144. The other terms stay.
+    raw, _ = loss(tiny, x, all_rows, weights(dimensions=9.0))
+    np.testing.assert_allclose(raw, (5.0 + 144.0 + 1.25) / 2)
+
+
+@pytest.mark.parametrize(("raw_units", "variances"), [(False, [1.0, 1.0]), (True, [100.0, 4.0])])
+def test_raw_units_weigh_a_dimension_by_its_variance(raw_units, variances):
+    states = States(jnp.array([[-10.0, 1.0], [10.0, 5.0]] * 4))
+    config = dataclasses.replace(VQVAEConfig.paper(), num_skills=2, raw_units=raw_units, batch_size=8)
+    state = vqvae(states, config).init(jax.random.key(0))
+    after = train(config, state, jnp.arange(8)[None], jnp.bool_(False))
+
+    def expected(model):
+        by_variance = LossWeights(jnp.array(variances), jnp.float32(1.0), jnp.float32(1.5))
+        return loss(model, state.x, jnp.ones(8, bool), by_variance)[0]
+
+    gradient = jax.flatten_util.ravel_pytree(jax.grad(expected)(state.trained.params))[0]
+    first_moment = next(leaf for leaf in jax.tree.leaves(after.opt_state) if leaf.ndim == 1)  # of Adam, flat
+    np.testing.assert_allclose(first_moment, 0.1 * gradient, rtol=1e-3, atol=1e-5)
 
 
 def test_loss_of_rows_that_are_not_quantised_by_hand(tiny):
     # Decoded from z_e: D(2) = 3, so (1 - 3)^2, and D(4) = 5, so (2 - 5)^2.
     x, no_rows = jnp.array([[1.0], [2.0]]), jnp.zeros(2, bool)
-    np.testing.assert_allclose(loss(tiny, x, no_rows, jnp.float32(0.0), jnp.float32(0.25))[0], (4.0 + 9.0) / 2)
-    mixed = loss(tiny, x, jnp.array([True, False]), jnp.float32(0.0), jnp.float32(0.25))[0]
+    np.testing.assert_allclose(loss(tiny, x, no_rows, weights(codebook=0.0))[0], (4.0 + 9.0) / 2)
+    mixed = loss(tiny, x, jnp.array([True, False]), weights(codebook=0.0))[0]
     np.testing.assert_allclose(mixed, (0.0 + 9.0) / 2)
 
 
 def test_the_gradient_passes_straight_through_the_codebook(tiny):
     x, all_rows = jnp.array([[2.0]]), jnp.ones(1, bool)
-    grads = jax.grad(lambda model: loss(model, x, all_rows, jnp.float32(1.0), jnp.float32(0.25))[0])(tiny)
+    grads = jax.grad(lambda model: loss(model, x, all_rows, weights())[0])(tiny)
     # d/dz ||2 - D(z)||^2 = 8 at z = 5, d/dz_e beta (z_e - 5)^2 = -0.5 at z_e = 4, and d z_e / d weight = x.
     np.testing.assert_allclose(grads.encoder.weights[0], [[(8.0 - 0.5) * 2.0]], rtol=1e-6)
     np.testing.assert_allclose(grads.codes, [[0.0], [2.0 * (5.0 - 4.0)]], rtol=1e-6)
@@ -155,11 +179,12 @@ def test_dead_codes_are_revived(room, revive, used):
     assert np.sum(program.finish(state).usage > 0.01) == used
 
 
-def test_the_paper_recipe_has_the_values_of_the_paper():
+def test_the_recipe_of_the_authors():
     config = VQVAEConfig.paper()
     assert (config.code_size, config.hidden_size, config.hidden_layers) == (16, 128, 2)
     assert (config.batch_size, config.num_samples, config.gradient_steps) == (256, 4096, 50_000)
-    assert (config.learning_rate, config.commitment, config.quantised_share) == (2e-4, 0.25, 1.0)
+    assert (config.learning_rate, config.commitment, config.quantised_share) == (2e-4, 1.5, 1.0)
+    assert (config.raw_units, config.kmeans_init, config.revive_codes, config.snap_goals) == (True, False, False, False)
     state = vqvae(States(jnp.ones((5000, 3))), config).init(jax.random.key(0))
     assert state.x.shape == (4096, 3)
     assert [w.shape for w in state.trained.params.encoder.weights] == [(3, 128), (128, 128), (128, 16)]

@@ -54,6 +54,17 @@ def test_weights_are_xavier_uniform_and_biases_zero():
     assert all(not jnp.any(bias) for bias in net.biases)
 
 
+def test_weights_and_biases_can_be_uniform_by_the_number_of_inputs():
+    net = mlp(KEY, (25, 60, 4), initialisation="fan_in", last_scale=1e-2)
+    for weight, bias, inputs in zip(net.weights, net.biases, (25, 60), strict=True):
+        bound = 1 / np.sqrt(inputs)
+        assert 0.95 * bound < jnp.max(jnp.abs(weight)) <= bound
+        assert jnp.var(weight) == pytest.approx(bound**2 / 3, rel=0.2)
+        assert 0 < jnp.max(jnp.abs(bias)) <= bound
+    assert jnp.max(jnp.abs(net.biases[0])) > 0.9 / 5
+    assert [weight.shape for weight in net.weights] == [(25, 60), (60, 4)]
+
+
 def test_layers_are_initialised_independently():
     net = mlp(KEY, (20, 20, 20))
     assert abs(np.corrcoef(net.weights[0].ravel(), net.weights[1].ravel())[0, 1]) < 0.15

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edl.nets.normalise import fit_normaliser, identity_normaliser, running_moments
+from edl.nets.mlp import mlp
+from edl.nets.normalise import Normaliser, fit_normaliser, fold_normaliser, identity_normaliser, running_moments
 
 
 def test_fit_normaliser_gives_zero_mean_and_unit_variance(rng):
@@ -30,6 +31,14 @@ def test_a_constant_dimension_is_centred_and_keeps_its_scale():
 
 def test_identity_normaliser():
     np.testing.assert_array_equal(identity_normaliser(2)(jnp.array([3.0, -1.0])), [3.0, -1.0])
+
+
+def test_a_folded_normaliser_is_applied_by_the_first_layer(rng):
+    net = mlp(jax.random.key(0), (3, 6, 2), initialisation="fan_in")
+    wide = Normaliser(jnp.array([1.0, -2.0, 0.5, 9.0]), jnp.array([2.0, 0.3, 1.0, 9.0]))  # one column too many
+    x = jnp.asarray(rng.normal(size=3), jnp.float32)
+    expected = net((x - wide.mean[:3]) / wide.scale[:3])
+    np.testing.assert_allclose(fold_normaliser(net, wide)(x), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_running_moments_of_zero_rows_are_the_identity():
