@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
 from edl.baselines.model_fitting import sgd, visits_of
+from edl.baselines.pick_rules import MostLikelySkill, with_pick_rule
 from edl.baselines.reverse_mi import classifier_loss, reverse_reward
 from edl.baselines.skill_priors import sample_one_hot
 from edl.config import config
@@ -76,4 +77,5 @@ def diayn(env: Env, config: DIAYNConfig) -> Program[Any, SkillPolicy]:
         return sgd(key, optimiser, state, classifier_loss, visits_of(episodes), 1, config.minibatches)
 
     objective = Objective(init, lambda key, state: sample_one_hot(key, config.num_skills), per_visit(reward), update)
-    return sac(env, objective, config.sac, codes=jnp.eye(config.num_skills))
+    program = sac(env, objective, config.sac, codes=jnp.eye(config.num_skills))
+    return with_pick_rule(program, lambda state: MostLikelySkill(state.params))

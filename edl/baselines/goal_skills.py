@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
+from edl.baselines.pick_rules import TargetAsGoal
 from edl.envs.base import Env
 from edl.envs.rollout import Skill
 from edl.graph.landmarks import farthest_points
@@ -38,11 +39,14 @@ def start_states(key: Key, env: Env, num: int) -> Float[Array, "n s"]:
 def with_example_goals(
     program: Program[SACState, SkillPolicy], candidates: Callable[[Any], Float[Array, "n s"]], num_skills: int
 ) -> Program[SACState, SkillPolicy]:
-    """The same program, but its policy has K example goals. ``candidates`` reads all goals from the objective state."""
+    """The same program, but its policy has K example goals, and any state can be its goal (`TargetAsGoal`).
+
+    ``candidates`` reads all goals from the objective state.
+    """
 
     def finish(state: SACState) -> SkillPolicy:
         goals = medoids(candidates(state.objective), num_skills)
-        return dataclasses.replace(program.finish(state), codes=goals, goals=goals)
+        return dataclasses.replace(program.finish(state), codes=goals, goals=goals, pick=TargetAsGoal())
 
     return dataclasses.replace(program, finish=finish)
 

@@ -15,25 +15,32 @@ direction of the map. By dual descent with a multiplier lambda >= 0 (their Eq. 1
 Continuous skills are z ~ uniform over the unit sphere. Discrete skills are one-hot for the policy, and directions with
 zero mean for phi: z = (one-hot - 1/K) K / (K - 1).
 
+To reach x, the skill in the direction of phi(x) - phi(s_0) is played: the unit vector itself or, if skills are
+discrete, the one with the largest component.
+
 Departs from the authors' code:
 - The constraint is on the squared norm, as in the paper. Their code uses its mean over dimensions, which allows steps
   of length sqrt(d) in d dimensions.
 - In each iteration, phi and lambda make all their gradient steps before the policy.
+- To reach x, their code computes the direction phi(x) - phi(s_t) again in every step. Here a skill lasts for the
+  episode, as for all methods, and phi(s_0) is the mean over start states.
 It follows the code in descending on log lambda, and in the entropy of SAC.
 """
 
 import dataclasses
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-from edl.artifacts import SkillPolicy
+from edl.artifacts import PickRule, SkillPolicy
+from edl.baselines.goal_skills import start_states
 from edl.baselines.model_fitting import Moves, moves_of, sgd
-from edl.baselines.skill_priors import example_directions, sample_direction, sample_one_hot
+from edl.baselines.pick_rules import NUM_STARTS
+from edl.baselines.skill_priors import example_directions, sample_direction, sample_one_hot, unit_vector
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
@@ -85,6 +92,19 @@ class Abstraction(eqx.Module):
     log_lambda: Scalar
 
 
+class DirectionOfTarget(PickRule):
+    """The skill in the direction of phi(x) - phi(s_0). ``origin`` is the mean of phi(s_0)."""
+
+    phi: MLP
+    origin: Float[Array, " z"]
+    discrete: bool = eqx.field(static=True)
+    rule: ClassVar[str] = "the direction phi(x) - phi(s_0)"
+
+    def __call__(self, target: Float[Array, " s"]) -> Int[Array, ""] | Float[Array, " z"]:
+        direction = self.phi(target) - self.origin
+        return jnp.argmax(direction) if self.discrete else unit_vector(direction)
+
+
 def metra(env: Env, config: METRAConfig) -> Program[Any, SkillPolicy]:
     """Train skills that go far, each in its own direction of the map phi. ``policy.model`` is phi."""
     optimiser = optax.flatten(optax.adam(config.learning_rate))
@@ -112,7 +132,10 @@ def metra(env: Env, config: METRAConfig) -> Program[Any, SkillPolicy]:
     program = sac(env, Objective(init, sample, per_move(reward), update), config.sac, codes=codes)
 
     def finish(state: SACState) -> SkillPolicy:
-        return dataclasses.replace(program.finish(state), model=state.objective.params.phi)
+        phi = state.objective.params.phi
+        origin = jnp.mean(jax.vmap(phi)(start_states(jax.random.key(0), env, NUM_STARTS)), axis=0)
+        rule = DirectionOfTarget(phi, origin, discrete)
+        return dataclasses.replace(program.finish(state), model=phi, pick=rule)
 
     return dataclasses.replace(program, finish=finish)
 

@@ -23,7 +23,7 @@ def sample_one_hot(key: Key, num_skills: int) -> Skill:
 
 def sample_direction(key: Key, size: int) -> Skill:
     """z ~ uniform over the unit sphere in R^size."""
-    return Skill(code=_unit(jax.random.normal(key, (size,))), index=jnp.int32(-1))
+    return Skill(code=unit_vector(jax.random.normal(key, (size,))), index=jnp.int32(-1))
 
 
 def example_directions(count: int, size: int) -> Float[Array, "k z"]:
@@ -31,7 +31,7 @@ def example_directions(count: int, size: int) -> Float[Array, "k z"]:
     if size == 2:
         angles = 2 * jnp.pi * jnp.arange(count) / count
         return jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
-    return jax.vmap(_unit)(jax.random.normal(jax.random.key(EXAMPLE_SEED), (count, size)))
+    return jax.vmap(unit_vector)(jax.random.normal(jax.random.key(EXAMPLE_SEED), (count, size)))
 
 
 def sample_in_box(key: Key, size: int) -> Skill:
@@ -45,5 +45,6 @@ def example_box_points(count: int, size: int) -> Float[Array, "k z"]:
     return jax.vmap(lambda key: sample_in_box(key, size).code)(keys)
 
 
-def _unit(vector: Float[Array, " z"]) -> Float[Array, " z"]:
+def unit_vector(vector: Float[Array, " z"]) -> Float[Array, " z"]:
+    """The vector scaled to unit length."""
     return vector / jnp.maximum(jnp.linalg.norm(vector), 1e-6)

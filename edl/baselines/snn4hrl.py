@@ -15,17 +15,20 @@ Departs from the paper and its code:
 - alpha_H is 1, not 0.05: here a step covers about one unit, and the bonus needs a similar weight. With 0.05 all skills
   of the square maze become the same fast skill.
 - A pseudo-count keeps log p_hat finite in cells that the batch did not visit; their bonus is log 1/K.
-- Pre-training only: the manager that picks z for a task is not included.
+- Pre-training only: the manager that picks z for a task is not included. To reach a state x, the skill is
+  argmax_z p_hat(z|c), where c is the cell nearest to x that the last batch of episodes visited.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from edl.artifacts import SkillPolicy
+from edl.artifacts import PickRule, SkillPolicy
 from edl.baselines.model_fitting import visits_of
+from edl.baselines.pick_rules import with_pick_rule
 from edl.baselines.skill_priors import sample_one_hot
 from edl.config import config
 from edl.envs.base import Env
@@ -56,6 +59,23 @@ class SNN4HRLConfig:
     """Settings of PPO."""
 
 
+class NearestVisitedCell(PickRule):
+    """argmax_z p_hat(z|c) of the nearest visited cell c. ``winners`` has -1 in cells that were not visited."""
+
+    winners: Int[Array, " c"]
+    density: Scalar
+    cells: int = eqx.field(static=True)
+    rule: ClassVar[str] = "argmax_z p_hat(z|c) in the nearest visited cell c"
+
+    def __call__(self, target: Float[Array, " s"]) -> Int[Array, ""]:
+        place = target[:2] * self.density
+        indices = jnp.arange(self.winners.shape[0])[:, None]
+        centres = indices // self.cells ** jnp.arange(place.shape[0]) % self.cells + 0.5
+        gaps = (place - centres + self.cells / 2) % self.cells - self.cells / 2  # the grid wraps around
+        distances = jnp.where(self.winners >= 0, jnp.sum(gaps**2, axis=1), jnp.inf)
+        return jnp.maximum(self.winners[jnp.argmin(distances)], 0)
+
+
 def snn4hrl(env: Env, config: SNN4HRLConfig) -> Program[Any, SkillPolicy]:
     """Train fast skills that each stay in cells of their own."""
     num_cells = config.cells ** min(env.feature_size, 2)
@@ -84,8 +104,16 @@ def snn4hrl(env: Env, config: SNN4HRLConfig) -> Program[Any, SkillPolicy]:
         reward=reward,
         update=update,
         before_rewards=count_visits,
+        needs="steps",
     )
-    return ppo(env, objective, config.ppo, codes=jnp.eye(config.num_skills), integrate=bilinear)
+    program = ppo(env, objective, config.ppo, codes=jnp.eye(config.num_skills), integrate=bilinear)
+    return with_pick_rule(program, lambda state: nearest_visited_cell(state, config))
+
+
+def nearest_visited_cell(counts: Counts, config: SNN4HRLConfig) -> NearestVisitedCell:
+    """The rule, from the visits of each skill to each cell."""
+    winners = jnp.where(jnp.any(counts > 0, axis=1), jnp.argmax(counts, axis=1), -1)
+    return NearestVisitedCell(winners, jnp.asarray(config.mesh_density, jnp.float32), config.cells)
 
 
 def bilinear(observation: Float[Array, " o"], code: Float[Array, " z"]) -> Float[Array, " i"]:

@@ -19,20 +19,22 @@ Departs from the paper:
 - Explicit options only: the paper's second algorithm, with implicit options, is another method.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int
 
-from edl.artifacts import SkillPolicy
+from edl.artifacts import PickRule, SkillPolicy
+from edl.baselines.goal_skills import start_states
 from edl.baselines.model_fitting import Visits, sgd
+from edl.baselines.pick_rules import NUM_STARTS, with_pick_rule
 from edl.baselines.reverse_mi import classifier_loss
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.nets.mlp import mlp
+from edl.nets.mlp import MLP, mlp
 from edl.nets.optim import Trained, gradient_step, new_trained
 from edl.objective import Objective, per_episode
 from edl.program import Program
@@ -74,6 +76,18 @@ class VICState(NamedTuple):
     baseline: Scalar
 
 
+class MostLikelyEnd(PickRule):
+    """argmax_z mean_{s_0} q(z|s_0,x), over example start states."""
+
+    classifier: MLP
+    starts: Float[Array, "n s"]
+    rule: ClassVar[str] = "argmax_z q(z|s_0,x)"
+
+    def __call__(self, target: Float[Array, " s"]) -> Int[Array, ""]:
+        logits = jax.vmap(lambda start: self.classifier(jnp.concatenate([start, target])))(self.starts)
+        return jnp.argmax(jnp.mean(jax.nn.softmax(logits), axis=0))
+
+
 def vic(env: Env, config: VICConfig) -> Program[Any, SkillPolicy]:
     """Train skills that a classifier can distinguish by their first and last states, and the prior over them."""
     optimiser, prior_optimiser = optax.adam(config.learning_rate), optax.sgd(config.prior_learning_rate)
@@ -105,7 +119,11 @@ def vic(env: Env, config: VICConfig) -> Program[Any, SkillPolicy]:
         baseline = state.baseline + config.baseline_rate * (jnp.mean(rewards) - state.baseline)
         return VICState(posterior, prior if config.learn_prior else state.prior, baseline), metrics | prior_metrics
 
-    return ppo(env, Objective(init, sample, per_episode(reward), update), config.ppo, codes=codes)
+    def rule_of(state: VICState) -> MostLikelyEnd:
+        return MostLikelyEnd(state.posterior.params, start_states(jax.random.key(0), env, NUM_STARTS))
+
+    program = ppo(env, Objective(init, sample, per_episode(reward), update), config.ppo, codes=codes)
+    return with_pick_rule(program, rule_of)
 
 
 def first_and_last(episode: Episode) -> Float[Array, " s2"]:

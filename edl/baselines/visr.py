@@ -7,7 +7,8 @@ The skill is a direction w, uniform on the unit sphere of R^d, and q(w|s) is von
 (kappa only scales the reward: 1). Because the reward is linear in w, the critics learn successor features psi(s,w,a),
 which give the value of one task's policy at another task, and the policy for w improves on the best of several
 policies z_j around w (generalised policy improvement). This also allows task inference: given the reward of some
-states, w = argmin sum_i (phi(s_i) . w - r_i)^2, scaled to unit length, is the skill to play (`infer_task`).
+states, w = argmin sum_i (phi(s_i) . w - r_i)^2, scaled to unit length, is the skill to play (`infer_task`). To reach a
+state x, the skill is w = phi(x), the mode of q(w|x).
 
 Departs from the paper:
 - The paper learns psi by Q-learning over the discrete actions of Atari and acts by GPI. Here psi belongs to the critics
@@ -20,14 +21,14 @@ Departs from the paper:
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from edl.artifacts import SkillPolicy
+from edl.artifacts import PickRule, SkillPolicy
 from edl.baselines.goal_skills import medoids
 from edl.baselines.model_fitting import Moves, moves_of, sgd
 from edl.config import ConfigError, config
@@ -76,13 +77,24 @@ class VISRConfig:
     """Settings of SAC."""
 
 
+class ModeOfPosterior(PickRule):
+    """w = phi(x), the mode of q(w|x)."""
+
+    features: MLP
+    rule: ClassVar[str] = "w = phi(x), the mode of q(w|x)"
+
+    def __call__(self, target: Float[Array, " s"]) -> Float[Array, " d"]:
+        return phi(self.features, target)
+
+
 def visr(env: Env, config: VISRConfig) -> Program[Any, SkillPolicy]:
     """Train skills for all tasks whose reward is linear in phi(s). ``policy.model`` is phi, for `infer_task`."""
     codes = spread_directions(config.num_skills, config.dimensions)
     program = sac(env, visr_objective(env, config), config.sac, codes=codes)
 
     def finish(state: SACState) -> SkillPolicy:
-        return dataclasses.replace(program.finish(state), model=state.objective.params)
+        features = state.objective.params
+        return dataclasses.replace(program.finish(state), model=features, pick=ModeOfPosterior(features))
 
     return dataclasses.replace(program, finish=finish)
 

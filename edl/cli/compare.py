@@ -10,7 +10,7 @@ from rich.table import Table
 from edl.cli.console import new_console, print_labelled
 from edl.config import check
 from edl.evaluate.metrics import METRICS
-from edl.runs.compare import Entry, compare, to_csv, to_markdown
+from edl.runs.compare import Entry, compare, definition_notes, to_csv, to_markdown
 
 ABOUT = "Compare runs: mean and 95 % interval of each metric, and the probability that a run beats the first one."
 
@@ -38,9 +38,11 @@ def main(words: list[str]) -> int:
         check(options.plot.suffix in (".png", ".svg"), f"--plot must end in .png or .svg (got {options.plot}).")
     entries = compare(options.runs, options.metrics)
     check(len(entries) > 0, "these runs have no metrics to compare. Run `edl evaluate` on each.")
-    console = new_console()
+    console, notes = new_console(), definition_notes(options.runs)
     console.print(comparison_table(entries))
-    for path, content in contents(options, entries).items():
+    for note in notes:
+        print_labelled(console, "note", note)
+    for path, content in contents(options, entries, notes).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         print_labelled(console, "wrote", str(path))
@@ -73,13 +75,13 @@ def _numbers(entry: Entry) -> tuple[str, ...]:
     return f"{entry.mean:.3f}", interval, f"{entry.iqm:.3f}", str(len(entry.values)), probability
 
 
-def contents(options: Options, entries: list[Entry]) -> dict[Path, bytes]:
+def contents(options: Options, entries: list[Entry], notes: list[str]) -> dict[Path, bytes]:
     """The files to write, and their contents."""
     files: dict[Path, bytes] = {}
     if options.csv is not None:
         files[options.csv] = to_csv(entries).encode()
     if options.markdown is not None:
-        files[options.markdown] = to_markdown(entries).encode()
+        files[options.markdown] = to_markdown(entries, notes).encode()
     if options.plot is not None:
         from edl.figures import to_png, to_svg
         from edl.figures.intervals import intervals_figure

@@ -9,10 +9,14 @@ from rich.table import Table
 from rich.text import Text
 
 from edl.cli.console import print_labelled
+from edl.evaluate.failures import failures_note
 from edl.evaluate.metrics import DISTANCE_UNIT, METRICS
 from edl.interop.env_names import needs_import
 from edl.runs import store
 from edl.runs.result import Run
+
+MAX_SEEDS_NAMED = 5
+"""Number of seeds whose failed skills are named. The report names all of them."""
 
 
 def print_summary(console: Console, run: Run) -> None:
@@ -25,7 +29,8 @@ def print_summary(console: Console, run: Run) -> None:
         console.print()
         print_labelled(console, "skills", comparison["verdict"])
         print_labelled(console, "coverage", f"measured over {metrics.get('coverage_is_over')}")
-    for warning in codebook_warnings(metrics.get("codebook") or []):
+    failures = failures_note(metrics, MAX_SEEDS_NAMED)
+    for warning in [*codebook_warnings(metrics.get("codebook") or []), *([failures] if failures else [])]:
         print_labelled(console, "warning", warning)
     if run.path is None:
         return

@@ -5,12 +5,10 @@ they are fitted to visits of earlier policies. Here a new q(z|s) of the same siz
 tested on the other half. Its accuracy lies between 1 / K and 1.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from edl.baselines.model_fitting import Visits, sgd
 from edl.baselines.reverse_mi import classifier_loss
@@ -25,15 +23,8 @@ EPOCHS, MINIBATCHES = 30, 16
 LEARNING_RATE = 5e-3
 
 
-class DiscriminatorResult(NamedTuple):
-    """``accuracy`` on the held-out rollouts, and ``picks``, the most likely skill at each target."""
-
-    accuracy: Scalar
-    picks: Int[Array, " m"]
-
-
-def measure_discriminability(key: Key, episodes: Episode, targets: Float[Array, "m s"]) -> DiscriminatorResult:
-    """Fit a classifier to every other rollout of each skill, and test it on the visits of the others.
+def measure_discriminability(key: Key, episodes: Episode) -> Scalar:
+    """The accuracy of a classifier that is fitted to every other rollout of each skill, on the visits of the others.
 
     ``episodes`` have the leading axes (skill, rollout), with at least two rollouts per skill.
     """
@@ -41,8 +32,7 @@ def measure_discriminability(key: Key, episodes: Episode, targets: Float[Array, 
     train, test = (labelled_visits(jax.tree.map(lambda x, i=i: x[:, i:half:2], episodes)) for i in (0, 1))
     classifier = fit_classifier(key, train, num_skills)
     correct = jnp.argmax(log_posterior(classifier, test.states), axis=1) == test.skills
-    accuracy = jnp.sum(test.weight * correct) / jnp.maximum(jnp.sum(test.weight), 1.0)
-    return DiscriminatorResult(accuracy, jnp.argmax(log_posterior(classifier, targets), axis=1))
+    return jnp.sum(test.weight * correct) / jnp.maximum(jnp.sum(test.weight), 1.0)
 
 
 def fit_classifier(key: Key, visits: Visits, num_skills: int) -> tuple[MLP, Normaliser]:

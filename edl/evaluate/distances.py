@@ -1,26 +1,42 @@
 """Distances from the last states of skills to their goals and to any point, and distances between sets of skills.
 
-``last`` are the last states of ``n`` rollouts of each of ``k`` skills; ``distances`` are those from these states to
-``m`` uniform reachable points.
+``last`` are the last states of ``n`` rollouts of each of ``k`` skills, and ``to_goals`` their distances to the skill's
+own goal. ``distances`` are those from the last states to ``m`` uniform reachable points.
 """
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from edl.evaluate.geodesic import PairwiseDistance, euclidean
+from edl.evaluate.geodesic import PairedDistance, PairwiseDistance, euclidean
 from edl.objective import SUCCESS_RADIUS
 
 
-def goal_distance(last: Float[np.ndarray, "k n s"], goals: Float[np.ndarray, "k s"]) -> float:
-    """Mean Euclidean distance from the last state to the skill's goal."""
-    return float(np.mean(_to_goal(last, goals)))
+def distances_to_goals(
+    last: Float[np.ndarray, "k n s"], goals: Float[np.ndarray, "k s"], paired: PairedDistance
+) -> Float[np.ndarray, "k n"]:
+    """The distance from the last state of each rollout to the goal of its skill."""
+    num_skills, num, size = last.shape
+    return paired(last.reshape(-1, size), np.repeat(goals, num, axis=0)).reshape(num_skills, num)
 
 
-def goal_success(
-    last: Float[np.ndarray, "k n s"], goals: Float[np.ndarray, "k s"], within: float = SUCCESS_RADIUS
-) -> float:
-    """Share of the rollouts that end within ``within`` of the skill's goal."""
-    return float(np.mean(_to_goal(last, goals) <= within))
+def goal_distance(to_goals: Float[np.ndarray, "k n"]) -> float:
+    """Mean distance from the last state to the skill's goal."""
+    return float(np.mean(to_goals))
+
+
+def success_per_skill(to_goals: Float[np.ndarray, "k n"], within: float = SUCCESS_RADIUS) -> Float[np.ndarray, " k"]:
+    """Share of the rollouts of each skill that end within ``within`` of its goal."""
+    return np.mean(to_goals <= within, axis=1)
+
+
+def goal_success(to_goals: Float[np.ndarray, "k n"], within: float = SUCCESS_RADIUS) -> float:
+    """Share of all rollouts that end within ``within`` of the skill's goal."""
+    return float(np.mean(to_goals <= within))
+
+
+def worst_skill_success(to_goals: Float[np.ndarray, "k n"], within: float = SUCCESS_RADIUS) -> float:
+    """The lowest success of any skill."""
+    return float(np.min(success_per_skill(to_goals, within)))
 
 
 def best_skill_distance(distances: Float[np.ndarray, "k n m"]) -> float:
@@ -29,7 +45,7 @@ def best_skill_distance(distances: Float[np.ndarray, "k n m"]) -> float:
 
 
 def zero_shot_distance(distances: Float[np.ndarray, "k n m"], picks: Int[np.ndarray, " m"]) -> float:
-    """mean_x mean_i d(s_T^(z(x),i), x), where the run picks skill z(x), e.g. argmax_z q(z|x), without any rollout."""
+    """mean_x mean_i d(s_T^(z(x),i), x), where z(x) is the skill that the run itself picks (`edl.evaluate.picking`)."""
     return float(np.mean(np.mean(distances, axis=1)[picks, np.arange(len(picks))]))
 
 
@@ -59,10 +75,6 @@ def transport(
     size = np.lcm(*pairs.shape)
     pairs = np.repeat(np.repeat(pairs, size // pairs.shape[0], axis=0), size // pairs.shape[1], axis=1)
     return float(np.mean(pairs[linear_sum_assignment(pairs)]))
-
-
-def _to_goal(last: Float[np.ndarray, "k n s"], goals: Float[np.ndarray, "k s"]) -> Float[np.ndarray, "k n"]:
-    return np.linalg.norm(last - goals[:, None], axis=-1)
 
 
 def _all_pairs(

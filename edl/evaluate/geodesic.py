@@ -19,6 +19,8 @@ from edl.envs.layouts import Layout
 
 PairwiseDistance = Callable[[Float[np.ndarray, "n s"], Float[np.ndarray, "m s"]], Float[np.ndarray, "n m"]]
 """A function that returns the distance from each x to each y."""
+PairedDistance = Callable[[Float[np.ndarray, "n s"], Float[np.ndarray, "n s"]], Float[np.ndarray, " n"]]
+"""A function that returns the distance from the first x to the first y, from the second x to the second y, ..."""
 Pairs = Bool[np.ndarray, "n m"]
 
 MARGIN = 1e-6
@@ -88,6 +90,31 @@ class Geodesic:
         result = np.minimum(result, min_plus(through, from_y.T))
         return np.where(inside_x[:, None] & inside_y, result, np.inf)
 
+    def paired(self, x: Float[np.ndarray, "n 2"], y: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, " n"]:
+        """Length of the shortest path from x_i to y_i; infinite if x_i is outside the maze.
+
+        If y_i is outside the maze, the path ends at the nearest point inside, and the straight gap is added.
+        """
+        inside = self.nearest_inside(y)
+        gap = np.linalg.norm(inside - y, axis=-1)
+        x, inside_x = self._to_lattice(x)
+        y, _ = self._to_lattice(inside)
+        posts = self.nodes.posts.astype(float)
+        straight = np.where(clear_paired(self.lattice, x, y), np.linalg.norm(x - y, axis=-1), np.inf)
+        from_x, from_y = (np.where(self._sees(p), euclidean(p, posts), np.inf) for p in (x, y))
+        bent = np.min(min_plus(from_x, self.between) + from_y, axis=1, initial=np.inf)
+        return np.where(inside_x, np.minimum(straight, bent), np.inf) + gap
+
+    def nearest_inside(self, x: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
+        """The points themselves; those outside the maze are moved to the nearest point of a cell."""
+        x = np.array(x, float)
+        outside = ~self._to_lattice(x)[1]
+        corners = self.lattice.origin + np.argwhere(self.lattice.cells)
+        candidates = np.clip(x[outside, None], corners + MARGIN, corners + 1 - MARGIN)
+        gaps = np.linalg.norm(candidates - x[outside, None], axis=-1)
+        x[outside] = candidates[np.arange(len(candidates)), np.argmin(gaps, axis=1)]
+        return x
+
     def _to_lattice(self, x: Float[np.ndarray, "n 2"]) -> tuple[Float[np.ndarray, "n 2"], Bool[np.ndarray, " n"]]:
         """Points in lattice coordinates, moved off the walls, and whether each is inside the maze."""
         x = np.asarray(x, float) - self.lattice.origin
@@ -155,16 +182,20 @@ def clear(lattice: Lattice, a: Float[np.ndarray, "n 2"], b: Float[np.ndarray, "m
 
 
 def _clear(lattice: Lattice, a: Float[np.ndarray, "n 2"], b: Float[np.ndarray, "m 2"]) -> Pairs:
-    """Follow each straight line from one lattice line to the next until it reaches its end or a wall."""
-    result = np.ones((len(a), len(b)), bool)
+    starts, ends = np.repeat(a, len(b), axis=0), np.tile(b, (len(a), 1))
+    return clear_paired(lattice, starts, ends).reshape(len(a), len(b))
+
+
+def clear_paired(lattice: Lattice, a: Float[np.ndarray, "n 2"], b: Float[np.ndarray, "n 2"]) -> Bool[np.ndarray, " n"]:
+    """`clear` for the lines from a_i to b_i. Follows each from one lattice line to the next, to its end or a wall."""
+    result = np.ones(len(a), bool)
     posts = lattice.arms.sum(axis=-1) > 0
     for axis, walls, ends in ((0, lattice.vertical, posts), (1, lattice.horizontal.T, posts.T)):
-        row, column = np.nonzero(result)
-        start, other = a[row, axis], a[row, 1 - axis]
-        way = b[column, axis] - start
-        slope = (b[column, 1 - axis] - other) / np.where(way == 0, 1.0, way)
+        pair = np.flatnonzero(result)
+        start, other = a[pair, axis], a[pair, 1 - axis]
+        way = b[pair, axis] - start
+        slope = (b[pair, 1 - axis] - other) / np.where(way == 0, 1.0, way)
         line = np.where(way > 0, np.floor(start) + 1, np.ceil(start) - 1)
-        pair = row * len(b) + column
         while len(pair):
             on = np.abs(line - start) < np.abs(way)
             pair, start, other, way, slope, line = (x[on] for x in (pair, start, other, way, slope, line))
@@ -174,7 +205,7 @@ def _clear(lattice: Lattice, a: Float[np.ndarray, "n 2"], b: Float[np.ndarray, "
             touches = np.abs(crossing - nearest) < TOUCH
             at = line.astype(int)
             hit = (touches & ends[at, nearest]) | (~touches & walls[at, unit])
-            result.flat[pair[hit]] = False
+            result[pair[hit]] = False
             pair, start, other, way, slope, line = (x[~hit] for x in (pair, start, other, way, slope, line))
             line = line + np.sign(way)
     return result

@@ -1,14 +1,18 @@
 """The table of metrics: name, label, unit, direction and meaning of each number that metrics.json reports per seed.
 
 The command line, the comparison of runs, sweeps, the report and the figures of the paper read this table. To add a
-metric, compute it in `edl.evaluate.summary` and add one entry here.
+metric, compute it in `edl.evaluate.summary` and add one entry here. If the meaning of a metric changes, add an entry to
+`DEFINITIONS`, so that old and new numbers are not compared by mistake.
 """
 
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 Unit = Literal["share", "distance", "nats"]
 Direction = Literal["higher", "lower"]
 
+NOT_METRICS = ("seed", "skills")
+"""Entries of a seed in metrics.json that are no metrics: its number, and the results of its skills."""
 DISTANCE_UNIT = "cells"
 """The unit of distances in a maze. Other envs measure in standard deviations of the explored features."""
 
@@ -64,6 +68,14 @@ _TABLE = (
         "share of rollouts that end within 0.5 of their skill's goal",
     ),
     Metric(
+        "worst_skill_success",
+        "Goals reached by the worst skill",
+        "share",
+        "higher",
+        "goal_success of the skill that succeeds least",
+        in_tiles=False,
+    ),
+    Metric(
         "goal_distance",
         "Distance to the goal",
         "distance",
@@ -83,8 +95,6 @@ _TABLE = (
         "distance",
         "lower",
         "distance from the end of the skill that the run picks for a random point to that point",
-        in_comparison=False,
-        in_tiles=False,
     ),
     Metric("skill_coverage", "Skill coverage", "share", "higher", "share of the reachable cells that the skills visit"),
     Metric("mutual_information", "I(S;Z)", "nats", "higher", "mutual information between a state's cell and its skill"),
@@ -131,3 +141,34 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in _TABLE}
 def label_of(name: str) -> str:
     """The label of a metric; the name in words for one that is not in the table."""
     return METRICS[name].label if name in METRICS else name.replace("_", " ").capitalize()
+
+
+DEFINITIONS: dict[int, str] = {
+    1: "edl 0.1: zero_shot_distance is the distance after the best skill, picked in hindsight (now "
+    "best_skill_distance), zero_shot_picked_distance is what is now zero_shot_distance, and goal_distance and "
+    "goal_success use straight distance",
+    2: "edl 0.2: goal_distance and goal_success use straight distance, and for methods without stages a classifier "
+    "fitted to the scored rollouts picks the skill of zero_shot_distance",
+    3: "edl 0.3: goal_distance and goal_success use walking distance in mazes, and the run itself picks the skill of "
+    "zero_shot_distance by the rule in picked_by",
+}
+"""The definitions of the metrics so far. The number is ``metric_definitions`` in metrics.json, from 3 on."""
+CURRENT_DEFINITIONS = max(DEFINITIONS)
+
+
+def definitions_of(metrics: Mapping[str, Any]) -> int:
+    """The number of the definitions that a metrics.json holds. Only edl 0.1 has no ``best_skill_distance``."""
+    given = metrics.get("metric_definitions")
+    if isinstance(given, int):
+        return given
+    seeds = metrics.get("per_seed") or []
+    by_first = any("zero_shot_distance" in seed and "best_skill_distance" not in seed for seed in seeds)
+    return 1 if by_first else 2
+
+
+def definitions_note(metrics: Mapping[str, Any]) -> str | None:
+    """What is different about metrics of other definitions; None for the current ones."""
+    number = definitions_of(metrics)
+    if number == CURRENT_DEFINITIONS:
+        return None
+    return DEFINITIONS.get(number, f"definitions {number}, which this version of edl does not know")

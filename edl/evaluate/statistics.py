@@ -6,10 +6,12 @@ reproducible.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+
+from edl.evaluate.metrics import NOT_METRICS
 
 Scores = Sequence[float] | Float[np.ndarray, " _"]
 Statistic = Callable[[Float[np.ndarray, "*b n"]], Float[np.ndarray, "*b"]]
@@ -67,12 +69,32 @@ def improvement_interval(
     return _percentiles(np.mean(per_task, axis=0), level)
 
 
-def aggregate(per_seed: Sequence[Mapping[str, float | int | None]]) -> dict[str, dict | None]:
+def difference_interval(
+    x: Scores, y: Scores, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
+) -> Interval:
+    """Percentile bootstrap interval of mean(x) - mean(y); both sides are resampled independently."""
+    generator = np.random.default_rng(seed)
+    first, second = (mean(_resample(generator, scores, resamples)) for scores in (x, y))
+    return _percentiles(first - second, level)
+
+
+def cliffs_delta(x: Scores, y: Scores) -> float:
+    """P(X > Y) - P(X < Y), from -1 (every x is below every y) to 1: an effect size without a unit (Cliff, 1993)."""
+    return 2 * probability_of_improvement([x], [y]) - 1
+
+
+def delta_interval(x: Scores, y: Scores, *, level: float = 0.95) -> Interval:
+    """Percentile bootstrap interval of `cliffs_delta`."""
+    low, high = improvement_interval([x], [y], level=level)
+    return Interval(2 * low - 1, 2 * high - 1)
+
+
+def aggregate(per_seed: Sequence[Mapping[str, Any]]) -> dict[str, dict | None]:
     """Mean and IQM of every metric over seeds, with 95 % intervals.
 
     Seeds where the metric is None are left out; a metric that is None for all seeds is None here.
     """
-    names = dict.fromkeys(name for metrics in per_seed for name in metrics if name != "seed")
+    names = dict.fromkeys(name for metrics in per_seed for name in metrics if name not in NOT_METRICS)
     return {name: _summary([metrics.get(name) for metrics in per_seed]) for name in names}
 
 

@@ -6,7 +6,7 @@ An `Evaluator` holds what the metrics of an env need and is built once. `rollout
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,16 @@ from edl.envs.base import Env
 from edl.envs.layouts import Layout
 from edl.envs.rollout import Episode
 from edl.evaluate.coverage import NEVER, BinGrid, bins_of, box_grid, cells_of, first_visits, visit_counts
-from edl.evaluate.distances import best_skill_distance, goal_distance, goal_success, zero_shot_distance
-from edl.evaluate.geodesic import Geodesic, PairwiseDistance, euclidean
+from edl.evaluate.distances import (
+    best_skill_distance,
+    distances_to_goals,
+    goal_distance,
+    goal_success,
+    success_per_skill,
+    worst_skill_success,
+    zero_shot_distance,
+)
+from edl.evaluate.geodesic import Geodesic, PairedDistance, PairwiseDistance, euclidean
 from edl.evaluate.information import entropy, mutual_information
 from edl.evaluate.metrics import DISTANCE_UNIT
 from edl.evaluate.skill_rollouts import NUM_ROLLOUTS, last_states, rollouts, uniform_policy
@@ -32,15 +40,17 @@ EARLY_STEPS = 100_000
 class Evaluator(NamedTuple):
     """The bins, distance and target points by which an env is evaluated.
 
-    ``bins`` measure the coverage of explored data, ``cells`` that of skills. ``targets`` are points that a user might
-    want to reach, the same for every seed and method. ``coverage_over`` describes in words what coverage refers to.
-    Goal distances are divided by ``unit``, one number per dimension in envs whose dimensions have different units;
+    ``bins`` measure the coverage of explored data, ``cells`` that of skills. ``distance`` and ``paired`` are the same
+    distance, between all points of two sets and between pairs of points. ``targets`` are points that a user might want
+    to reach, the same for every seed and method. ``coverage_over`` describes in words what coverage refers to.
+    Distances are divided by ``unit``, one number per dimension in envs whose dimensions have different units;
     ``distance_unit`` is the name of the resulting unit.
     """
 
     bins: BinGrid
     cells: BinGrid
     distance: PairwiseDistance
+    paired: PairedDistance
     targets: Float[np.ndarray, "m s"]
     coverage_over: str
     unit: Float[np.ndarray, " s"] | float = 1.0
@@ -52,8 +62,9 @@ def maze_evaluator(layout: Layout, num_targets: int = NUM_TARGETS, seed: int = 0
     generator = np.random.default_rng(seed)
     cells = layout.cells[generator.integers(len(layout.cells), size=num_targets)]
     targets = cells + generator.uniform(-0.5, 0.5, size=cells.shape)
-    walking = Geodesic.from_layout(layout).distance
-    return Evaluator(bins_of(layout), cells_of(layout), walking, targets, "the reachable area of the maze")
+    walking = Geodesic.from_layout(layout)
+    over = "the reachable area of the maze"
+    return Evaluator(bins_of(layout), cells_of(layout), walking.distance, walking.paired, targets, over)
 
 
 def box_evaluator(
@@ -78,8 +89,11 @@ def box_evaluator(
     def straight(x: Float[np.ndarray, "n s"], y: Float[np.ndarray, "m s"]) -> Float[np.ndarray, "n m"]:
         return euclidean(x / unit, y / unit)
 
+    def paired(x: Float[np.ndarray, "n s"], y: Float[np.ndarray, "n s"]) -> Float[np.ndarray, " n"]:
+        return np.linalg.norm((x - y) / unit, axis=-1)
+
     distance_unit = "standard deviations" if np.ndim(unit) else "units of the features"
-    return Evaluator(bins, cells, straight, targets, coverage_over, unit, distance_unit)
+    return Evaluator(bins, cells, straight, paired, targets, coverage_over, unit, distance_unit)
 
 
 def bounds_of(states: Float[np.ndarray, "n d"]) -> tuple[list[float], list[float]]:
@@ -94,24 +108,49 @@ def summarise(
 ) -> dict[str, float | None]:
     """The metrics of one seed's skills from their rollouts; goal metrics are None for methods without goals.
 
-    ``picks`` is the skill that the run picks for each target. Without it, there is no ``zero_shot_distance``.
+    ``picks`` is the skill that the run picks for each target, if it picks one of these skills. Otherwise
+    ``zero_shot_distance`` is missing here: see `edl.evaluate.picking`.
     """
     counts = np.asarray(visits_by_skill(evaluator.cells, episodes))
-    last, goal = last_states(episodes), episodes.skill.goal
-    goals = None if goal is None else np.asarray(goal, float)[:, 0] / evaluator.unit
+    last, to_goals = last_states(episodes), to_own_goals(evaluator, episodes)
     distances = evaluator.distance(last.reshape(-1, last.shape[-1]), evaluator.targets)
-    ends = last / evaluator.unit
     distances = distances.reshape(*last.shape[:2], -1)
     zero_shot = {} if picks is None else {"zero_shot_distance": zero_shot_distance(distances, picks)}
     return {
         "skill_coverage": _share(evaluator.cells, np.any(counts[:, :-1], axis=0)),
-        "goal_distance": None if goals is None else goal_distance(ends, goals),
-        "goal_success": None if goals is None else goal_success(ends, goals),
+        "goal_distance": None if to_goals is None else goal_distance(to_goals),
+        "goal_success": None if to_goals is None else goal_success(to_goals),
+        "worst_skill_success": None if to_goals is None else worst_skill_success(to_goals),
         "best_skill_distance": best_skill_distance(distances),
         **zero_shot,
         "mutual_information": mutual_information(counts),
         "state_entropy": entropy(np.sum(counts, axis=0)),
     }
+
+
+def skill_results(evaluator: Evaluator, episodes: Episode) -> list[dict[str, Any]]:
+    """The results of each skill of one seed: its goal, the mean of its last states, and how often it succeeds.
+
+    The goal and all that depends on it are None for methods without goals.
+    """
+    ends, to_goals = np.mean(last_states(episodes), axis=1).round(4), to_own_goals(evaluator, episodes)
+    results: list[dict[str, Any]] = [{"skill": k, "end": end} for k, end in enumerate(ends.tolist())]
+    if to_goals is None:
+        return [each | dict.fromkeys(("goal", "goal_distance", "goal_success")) for each in results]
+    goals = np.asarray(episodes.skill.goal, float)[:, 0].round(4).tolist()
+    distance, success = np.mean(to_goals, axis=1).tolist(), success_per_skill(to_goals).tolist()
+    return [
+        each | {"goal": goals[k], "goal_distance": distance[k], "goal_success": success[k]}
+        for k, each in enumerate(results)
+    ]
+
+
+def to_own_goals(evaluator: Evaluator, episodes: Episode) -> Float[np.ndarray, "k n"] | None:
+    """The distance from the last state of each rollout to the goal of its skill; None for methods without goals."""
+    goal = episodes.skill.goal
+    if goal is None:
+        return None
+    return distances_to_goals(last_states(episodes), np.asarray(goal, float)[:, 0], evaluator.paired)
 
 
 def summarise_seeds(evaluator: Evaluator, episodes: Episode) -> list[dict[str, float | None]]:

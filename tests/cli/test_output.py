@@ -109,6 +109,19 @@ def test_unused_codes_and_unreachable_goals_are_warned_about():
     assert codebook_warnings([good]) == codebook_warnings([]) == []
 
 
+def test_skills_that_fail_are_warned_about(console, finished):
+    run = edl.load(finished)
+    assert run.metrics is not None
+    failed = {"skill": 2, "goal_success": 0.0, "goal_distance": 1.5}
+    seeds = [{**run.metrics["per_seed"][0], "seed": i, "skills": [failed]} for i in range(7)]
+    print_summary(console, dataclasses.replace(run, metrics={**run.metrics, "per_seed": seeds}))
+    line = next(line for line in printed(console).splitlines() if "7 of 7 skills" in line)
+    assert line.startswith(
+        "warning   7 of 7 skills reach their goal in less than half of their rollouts. seed 0: skill 2 ("
+    )
+    assert line.endswith("seed 4: skill 2 (0%, 1.50 away); and 2 more seeds.")
+
+
 def test_progress_in_a_log(console):
     with ProgressLines(console) as lines:
         lines.stage_started("learn", 10)

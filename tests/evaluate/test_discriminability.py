@@ -23,19 +23,16 @@ def episodes(centres: np.ndarray, rollouts: int = 6, time: int = 10) -> Episode:
 
 
 measured = jit(measure_discriminability)
-TARGETS = jnp.array([[2.5, 0.1], [0.1, 2.5]])
 
 
 def test_disjoint_skills_are_separated():
     apart = episodes(np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]]))
-    found = measured(jax.random.key(0), apart, TARGETS)
-    assert float(found.accuracy) > 0.98
-    assert found.picks.tolist() == [1, 2]
+    assert float(measured(jax.random.key(0), apart)) > 0.98
 
 
 def test_identical_skills_are_not_separated():
     alike = episodes(np.zeros((3, 2)))
-    assert float(measured(jax.random.key(0), alike, TARGETS).accuracy) == pytest.approx(1 / 3, abs=0.12)
+    assert float(measured(jax.random.key(0), alike)) == pytest.approx(1 / 3, abs=0.12)
 
 
 def test_the_start_and_states_after_the_end_are_ignored():

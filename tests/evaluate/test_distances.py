@@ -8,10 +8,13 @@ from scipy.stats import wasserstein_distance
 from edl.envs import layouts
 from edl.evaluate.distances import (
     best_skill_distance,
+    distances_to_goals,
     goal_distance,
     goal_success,
     hausdorff,
+    success_per_skill,
     transport,
+    worst_skill_success,
     zero_shot_distance,
 )
 from edl.evaluate.geodesic import Geodesic
@@ -21,13 +24,39 @@ GOALS = np.array([[0.0, 0.0], [1.0, 1.0]])
 LINE = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
 
 
+def straight(x, y):
+    return np.linalg.norm(x - y, axis=-1)
+
+
 def test_goal_distance_by_hand():
-    assert goal_distance(LAST, GOALS) == pytest.approx((0.5 + 5.0 + 0.0 + 0.6) / 4)
+    to_goals = distances_to_goals(LAST, GOALS, straight)
+    np.testing.assert_allclose(to_goals, [[0.5, 5.0], [0.0, 0.6]])
+    assert goal_distance(to_goals) == pytest.approx((0.5 + 5.0 + 0.0 + 0.6) / 4)
 
 
 def test_goal_success_includes_its_border():
-    assert goal_success(LAST, GOALS) == 0.5
-    assert goal_success(LAST, GOALS, within=0.49) == 0.25
+    to_goals = distances_to_goals(LAST, GOALS, straight)
+    assert goal_success(to_goals) == 0.5
+    assert goal_success(to_goals, within=0.49) == 0.25
+
+
+def test_the_worst_skill_decides_whatever_the_mean():
+    to_goals = np.array([[0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.9, 0.9], [0.0, 0.0, 0.0, 0.9]])
+    np.testing.assert_array_equal(success_per_skill(to_goals), [1.0, 0.5, 0.75])
+    assert worst_skill_success(to_goals) == 0.5
+    assert goal_success(to_goals) == 0.75
+
+
+def test_behind_a_thin_wall_is_near_by_straight_distance_and_far_by_walking_distance():
+    """Two cells side by side with a wall between them, open below: the way round the end of the wall has 0.9 each."""
+    layout = layouts.parse("+-+-+\n|S| |\n+ + +\n|   |\n+-+-+\n")
+    last, goals = np.array([[[0.49, 0.4], [0.51, 0.4]]]), np.array([[0.51, 0.4]])
+    by_hand = 2 * np.hypot(0.01, 0.9)
+    straight_to_goals = distances_to_goals(last, goals, straight)
+    walked = distances_to_goals(last, goals, Geodesic.from_layout(layout).paired)
+    np.testing.assert_allclose(straight_to_goals, [[0.02, 0.0]], atol=1e-12)
+    np.testing.assert_allclose(walked, [[by_hand, 0.0]], atol=1e-12)
+    assert (goal_success(straight_to_goals), goal_success(walked)) == (1.0, 0.5)
 
 
 def test_best_skill_distance_uses_the_best_mean_and_not_the_best_rollout():

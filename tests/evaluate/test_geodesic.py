@@ -143,7 +143,8 @@ def test_against_dijkstra_on_a_fine_grid(name):
     reference = csgraph.dijkstra(graph, directed=False, indices=sources)[:, targets]
     distance = Geodesic.from_layout(layout).distance(points[sources], points[targets])
     assert np.all(distance <= reference + 1e-5)
-    assert np.all(reference <= 1.014 * distance + 3 * side)
+    longer = 1.034 if name == "spiral" else 1.014  # the spiral bends every few cells, and a bend costs half a side
+    assert np.all(reference <= longer * distance + 3 * side)
 
 
 def nudged_visibility_distance(layout: layouts.Layout, x: np.ndarray, y: np.ndarray, nudge: float = 1e-5) -> np.ndarray:
@@ -199,3 +200,22 @@ def test_triangle_inequality_in_a_large_maze():
     distance = Geodesic.from_layout(layout).distance(x, x)
     assert np.all(np.isfinite(distance))
     assert np.all(distance <= distance[:, :1] + distance[:1] + 1e-5)
+
+
+@pytest.mark.parametrize("name", ["bottleneck", "tree"])
+def test_paired_distances_are_the_diagonal_of_all_distances(name):
+    layout = layouts.load(name)
+    geodesic = Geodesic.from_layout(layout)
+    x, y = uniform(layout, 40, seed=1), uniform(layout, 40, seed=2)
+    np.testing.assert_allclose(geodesic.paired(x, y), np.diag(geodesic.distance(x, y)))
+
+
+def test_an_end_outside_the_maze_is_reached_from_the_nearest_point_inside():
+    geodesic = Geodesic.from_layout(ROUND_A_TIP)  # x in [-0.5, 1.5], y in [-1.5, 0.5]
+    x = np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    y = np.array([[0.0, 0.9], [1.0, 0.8], [-2.0, -3.0]])
+    round_the_tip = np.hypot(0.5, 0.5) + np.hypot(0.5, 1.0)
+    by_hand = [0.5 + 0.4, round_the_tip + 0.3, np.hypot(0.5, 1.5) + np.hypot(1.5, 1.5)]
+    np.testing.assert_allclose(geodesic.paired(x, y), by_hand, atol=1e-5)
+    assert np.isinf(geodesic.paired(np.array([[9.0, 9.0]]), x[:1]))
+    assert np.isinf(geodesic.paired(np.array([[np.nan, 0.0]]), x[:1]))

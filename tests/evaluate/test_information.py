@@ -25,6 +25,16 @@ def test_information_by_hand():
     assert mutual_information(np.array([[2, 0], [1, 1]])) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("shared", [1, 10, 25])
+def test_a_shared_corridor_costs_its_share_of_the_states(shared):
+    # Ten skills walk through ``shared`` cells of one corridor, one state per cell, and then stay in cells of their own.
+    skills, states = 10, 50
+    corridor, own = np.ones((skills, shared), int), (states - shared) * np.eye(skills, dtype=int)
+    everywhere, last = np.concatenate([corridor, own], axis=1), np.eye(skills, dtype=int)
+    assert mutual_information(everywhere) == pytest.approx((1 - shared / states) * np.log(skills))
+    assert mutual_information(last) == pytest.approx(np.log(skills))  # however far the skills go
+
+
 def test_information_is_symmetric_in_its_arguments():
     counts = np.random.default_rng(0).integers(0, 20, size=(4, 6))
     assert mutual_information(counts) == pytest.approx(mutual_information(counts.T))

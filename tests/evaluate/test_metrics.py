@@ -2,7 +2,7 @@
 
 import pytest
 
-from edl.evaluate.metrics import METRICS, label_of
+from edl.evaluate.metrics import CURRENT_DEFINITIONS, DEFINITIONS, METRICS, definitions_note, definitions_of, label_of
 
 
 def test_names_are_keys_and_labels_are_unique():
@@ -19,7 +19,8 @@ def test_distances_are_minimised_and_other_metrics_are_maximised():
 
 def test_the_contract_names_are_in_the_table():
     names = {"data_coverage", "data_coverage_100k", "skill_coverage", "goal_distance", "goal_success"}
-    assert names | {"best_skill_distance", "zero_shot_distance", "mutual_information"} <= METRICS.keys()
+    names |= {"best_skill_distance", "zero_shot_distance", "mutual_information", "worst_skill_success"}
+    assert names <= METRICS.keys()
 
 
 @pytest.mark.parametrize(
@@ -49,3 +50,22 @@ def test_format_by_unit():
 def test_an_unknown_name_becomes_words():
     assert label_of("goal_success") == "Goals reached"
     assert label_of("my_own_metric") == "My own metric"
+
+
+FIRST = {"per_seed": [{"seed": 0, "zero_shot_distance": 1.0, "zero_shot_picked_distance": 2.0}]}
+SECOND = {"per_seed": [{"seed": 0, "best_skill_distance": 1.0, "zero_shot_distance": 2.0}]}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "number"),
+    [(FIRST, 1), (SECOND, 2), ({"per_seed": [{"data_coverage": 1.0}]}, 2), (SECOND | {"metric_definitions": 3}, 3)],
+)
+def test_metrics_say_which_definitions_they_hold(metrics, number):
+    assert definitions_of(metrics) == number
+
+
+def test_other_definitions_are_explained():
+    assert definitions_note(SECOND | {"metric_definitions": CURRENT_DEFINITIONS}) is None
+    assert "zero_shot_distance is the distance after the best skill" in (definitions_note(FIRST) or "")
+    assert definitions_note(SECOND) == DEFINITIONS[2]
+    assert "does not know" in (definitions_note({"metric_definitions": 99}) or "")

@@ -2,7 +2,17 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from edl.evaluate.statistics import aggregate, bootstrap, improvement_interval, iqm, mean, probability_of_improvement
+from edl.evaluate.statistics import (
+    aggregate,
+    bootstrap,
+    cliffs_delta,
+    delta_interval,
+    difference_interval,
+    improvement_interval,
+    iqm,
+    mean,
+    probability_of_improvement,
+)
 
 
 @pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 10, 11])
@@ -53,6 +63,26 @@ def test_probability_of_improvement_is_the_mann_whitney_statistic():
     low, high = improvement_interval([x], [y])
     assert 0.0 <= low < expected < high <= 1.0
     assert improvement_interval([x + 100], [y]) == (1.0, 1.0)
+
+
+def test_cliffs_delta_by_hand():
+    # Of the six pairs, x is greater in four, equal in one, and less in one.
+    assert cliffs_delta([1.0, 2.0, 3.0], [2.0, 0.0]) == pytest.approx(3 / 6)
+    assert cliffs_delta([0.0, 1.0], [2.0, 3.0]) == -1.0
+    assert delta_interval([2.0, 3.0], [0.0, 1.0]) == (1.0, 1.0)
+    low, high = delta_interval([1.0, 2.0, 3.0], [2.0, 0.0])
+    assert -1.0 <= low < 0.5 < high <= 1.0
+
+
+def test_interval_of_a_difference_resamples_both_sides():
+    # Each mean is 0, 1/2 or 1 with probabilities 1/4, 1/2 and 1/4: the difference is -1 or 1 in 1/16 of the resamples.
+    assert difference_interval([0.0, 1.0], [0.0, 1.0]) == (-1.0, 1.0)
+    assert difference_interval([3.0, 3.0], [1.0]) == (2.0, 2.0)
+    generator = np.random.default_rng(0)
+    x, y = generator.normal(1.0, size=400), generator.normal(size=400)
+    low, high = difference_interval(x, y)
+    error = np.sqrt((x.var() + y.var()) / 400)
+    np.testing.assert_allclose([low, high], x.mean() - y.mean() + np.array([-1.96, 1.96]) * error, atol=0.2 * error)
 
 
 def test_aggregate_by_hand():

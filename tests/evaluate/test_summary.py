@@ -20,6 +20,7 @@ from edl.evaluate import (
     maze_evaluator,
     random_baseline,
     rollouts,
+    skill_results,
     summarise,
     summarise_data,
     summarise_seeds,
@@ -131,6 +132,32 @@ def test_steps_after_a_termination_are_ignored():
     assert numbers["goal_success"] == pytest.approx(2 / 3)
     assert numbers["best_skill_distance"] == pytest.approx(np.mean([0, 1, 2, 1, 0, 1, 2, 3, 4, 5, 6]))
     assert "dimension 0" in evaluator.coverage_over
+
+
+def test_a_rollout_that_ends_behind_a_thin_wall_is_no_success():
+    """Two rows of cells with a wall between them; skill 1 stays on the wrong side, skill 0 reaches its goal."""
+    layout = layouts.parse("+-+-+-+\n|S    |\n+-+-+ +\n|     |\n+-+-+-+\n")
+    evaluator, env = maze_evaluator(layout), make_maze(layout)
+    codes, goals = jnp.array([[1.0, 0.3], [0.0, -0.45]]), jnp.array([[1.0, 0.3], [0.0, -0.6]])
+    episodes = rollouts(jax.random.key(0), env, GoTo(), codes, goals, num=3)
+    straight = np.linalg.norm(last_states(episodes)[1] - np.asarray(goals[1]), axis=-1)
+    assert straight.max() < 0.5  # by straight distance, skill 1 would succeed
+    numbers, (first, second) = summarise(evaluator, episodes), skill_results(evaluator, episodes)
+    assert (numbers["goal_success"], numbers["worst_skill_success"]) == (0.5, 0.0)
+    assert numbers["goal_distance"] == pytest.approx((first["goal_distance"] + second["goal_distance"]) / 2)
+    assert (first["goal_success"], second["goal_success"]) == (1.0, 0.0)
+    # Round the end of the wall at (1.5, -0.5): 1.5 there, and 1.5 back.
+    assert second["goal_distance"] == pytest.approx(3.0, abs=0.1)
+    assert second["goal"] == pytest.approx([0.0, -0.6], abs=1e-3)
+    assert second["end"] == pytest.approx([0.0, -0.45], abs=0.06)
+    assert second["skill"] == 1
+
+
+def test_skills_without_goals_have_ends_only(corridor, evaluator):
+    episodes = rollouts(jax.random.key(0), corridor, GoTo(), jnp.array([[5.0, 0.0]]), None, num=2)
+    (result,) = skill_results(evaluator, episodes)
+    assert result.pop("end") == pytest.approx([5.0, 0.0], abs=1e-3)
+    assert result == {"skill": 0, "goal": None, "goal_distance": None, "goal_success": None}
 
 
 def test_zero_shot_distance_uses_the_picked_skills(corridor, evaluator):

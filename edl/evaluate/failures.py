@@ -1,0 +1,44 @@
+"""The skills that fail: those whose rollouts mostly do not reach their goal. Read from metrics.json."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+FAILED_BELOW = 0.5
+"""A skill fails if less than this share of its rollouts end at its goal."""
+
+
+def failed_skills(metrics: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The skills that fail, in words, by seed. Seeds without such skills are left out."""
+    found: dict[str, list[str]] = {}
+    for number, seed in enumerate(metrics.get("per_seed") or []):
+        failed = [each for each in seed.get("skills") or [] if _fails(each)]
+        if failed:
+            found[f"seed {seed.get('seed', number)}"] = [_describe(each) for each in failed]
+    return found
+
+
+def failures_note(metrics: Mapping[str, Any], max_seeds: int | None = None) -> str | None:
+    """Names the skills that fail, in the first ``max_seeds`` seeds that have any; None if no skill fails."""
+    found = failed_skills(metrics)
+    if not found:
+        return None
+    named = list(found.items())[:max_seeds]
+    total = sum(len(seed.get("skills") or []) for seed in metrics["per_seed"])
+    left_out = f"; and {len(found) - len(named)} more seeds" if len(named) < len(found) else ""
+    lists = "; ".join(f"{seed}: {', '.join(skills)}" for seed, skills in named)
+    count = sum(map(len, found.values()))
+    return f"{count} of {total} skills reach their goal in less than half of their rollouts. {lists}{left_out}."
+
+
+def _fails(result: Mapping[str, Any]) -> bool:
+    success = result.get("goal_success")
+    return isinstance(success, int | float) and success < FAILED_BELOW
+
+
+def _describe(result: Mapping[str, Any]) -> str:
+    """For example: skill 3 (5%, 1.20 away)."""
+    distance = result.get("goal_distance")
+    known = isinstance(distance, int | float) and math.isfinite(distance)
+    away = f", {distance:.2f} away" if known else ""
+    return f"skill {result.get('skill', '?')} ({100 * result['goal_success']:.0f}%{away})"
