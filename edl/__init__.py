@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from edl.runs.result import Run, load
     from edl.runs.run import run
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 __all__ = [
     "Episode",

@@ -21,6 +21,7 @@ COMMANDS = {
     "figure": "draw the figures of a run again",
     "compare": "compare runs in a table with intervals",
     "reproduce": "reproduce the figures of the paper from scratch",
+    "tables": "measure the tables of the documentation from scratch",
     "downstream": "train a controller over a run's skills on sparse tasks, against PPO without skills",
     "export": "export a run's policy as one file that needs only NumPy, or as ONNX",
     "sweep": "run a grid of settings: table, heat map, and the best point",

@@ -9,6 +9,7 @@ from edl.cli.options import EnvAgain, RunFolder
 from edl.cli.summary import print_summary
 from edl.evaluate.metrics import definitions_note
 from edl.runs import store
+from edl.runs.cross_check import cross_check, describe_cross_check
 from edl.runs.evaluation import reevaluate
 
 ABOUT = "Compute the metrics of a run again, and write metrics.json."
@@ -22,14 +23,25 @@ class Options:
     env: EnvAgain = None
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(Options):
+    """Options of ``edl evaluate``."""
+
+    cross_check: bool = False
+    """Also play the skills of a robot in MuJoCo on the CPU, with the model's own solver, and compare."""
+
+
 def main(words: list[str]) -> int:
-    options = tyro.cli(Options, args=words, prog="edl evaluate", description=ABOUT)
+    options = tyro.cli(EvaluateOptions, args=words, prog="edl evaluate", description=ABOUT)
     folder = store.open_run(options.run)
     before = folder.read_json(store.METRICS) if folder.has(store.METRICS) else {}
     run, _ = reevaluate(options.run, env=options.env)
-    folder.write_json(store.METRICS, run.metrics)
+    checked = {"cross_check": cross_check(run)} if options.cross_check else {}
+    folder.write_json(store.METRICS, {**(run.metrics or {}), **checked})
     console = new_console()
     print_summary(console, run)
+    for name, text in describe_cross_check(checked.get("cross_check", {})).items():
+        print_labelled(console, name, text)
     note = definitions_note(before) if before.get("per_seed") else None
     if note is not None:
         print_labelled(console, "note", f"metrics.json held metrics by other definitions ({note}). They are replaced.")

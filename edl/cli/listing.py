@@ -12,6 +12,7 @@ from edl import baselines, discover, explore
 from edl.cli.console import new_console, print_line
 from edl.cli.options import wants_help
 from edl.config import check
+from edl.envs.random_maze import EXAMPLE
 from edl.envs.registry import ENVS, MazeFactory
 from edl.program import Method
 
@@ -25,7 +26,7 @@ def main(words: list[str]) -> int:
     check(not words, f"edl list takes no arguments (got {' '.join(words)!r}).")
     console = new_console()
     envs = {name: describe_env(factory) for name, factory in ENVS.items()}
-    print_names(console, "envs (--env); or a maze text file, a Gymnasium id, module:name", envs)
+    print_names(console, f"envs (--env); or a maze text file, {EXAMPLE}, a Gymnasium id, module:name", envs)
     print_names(console, "explorers (--explore), or dataset:PATH", describe_methods(explore.METHODS))
     print_names(console, "discoverers (--discover)", describe_methods(discover.METHODS))
     print_names(console, "methods without stages (edl baseline METHOD)", describe_methods(baselines.METHODS))

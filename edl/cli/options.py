@@ -33,7 +33,9 @@ ENV_AGAIN = "The env of the run. Only needed if it is imported as module:name, b
 
 FLAGS = {
     "env": Flag(
-        "Name of an env (see `edl list`), path of a maze text file, Gymnasium id, or module:name of a factory.", "ENV"
+        "Name of an env (see `edl list`), path of a maze text file, random:8x8?seed=7, Gymnasium id, or module:name of "
+        "a factory.",
+        "ENV",
     ),
     "features": Flag(
         "Dimensions of the observation that the skills are about, e.g. '0,1'. Only for envs that offer a choice, such "

@@ -21,6 +21,7 @@ GYMNASIUM_ENVS: dict[str, dict[str, Any]] = {
     "edl/Bottleneck-v0": {"env": "bottleneck"},
     "edl/CorridorCenter-v0": {"env": "corridor_center"},
     "edl/CorridorLeft-v0": {"env": "corridor_left"},
+    "edl/Spiral-v0": {"env": "spiral"},
     "edl/Maze-v0": {},
 }
 """Ids and the arguments of their envs. ``edl/Maze-v0`` needs a ``path`` or a ``text``."""
