@@ -26,6 +26,11 @@ def train_on_all(state: Any, episode: Episode) -> Scalar:
     return jnp.float32(1.0)
 
 
+def equal_entropy(state: Any, episode: Episode) -> Scalar:
+    """The entropy bonus has the same weight in every episode."""
+    return jnp.float32(1.0)
+
+
 def unchanged(state: Any, episodes: Episode) -> Any:
     """The reward of an episode does not depend on the rest of the batch."""
     return state
@@ -63,6 +68,7 @@ class Objective(NamedTuple):
                         which the other sibling ended.
     ``privileged``      (PPO) Input of the critic that the policy does not see (Sibling Rivalry: the antigoal).
     ``weight``          (PPO) Weight of an episode in the losses of PPO (Sibling Rivalry: 0 or 1).
+    ``entropy_scale``   (PPO) Factor of the entropy bonus in an episode (EDL: larger for skills that fail).
     ``before_rewards``  (PPO, SAC) Receives the batch of episodes whose rewards are about to be computed, and returns
                         the state that ``reward`` gets. This is how a reward sees the whole batch: the negative samples
                         of BeCL, the nearest neighbours of APT and CIC, the visit counts of SNN4HRL. Both learners call
@@ -88,6 +94,7 @@ class Objective(NamedTuple):
     siblings: int = 1
     privileged: Callable[[Any, Episode], Float[Array, " c"]] = no_extra_input
     weight: Callable[[Any, Episode], Scalar] = train_on_all
+    entropy_scale: Callable[[Any, Episode], Scalar] = equal_entropy
     before_rewards: Callable[[Any, Episode], Any] = unchanged
     learns: Literal["after", "before", "separately"] = "after"
     needs: Literal["episode", "path", "steps"] = "episode"

@@ -49,7 +49,7 @@ def record_experience(env: Env, bonus: Objective, capacity: int) -> Objective:
         return RecordingState(state.key, experience, state.episodes + episodes.valid.shape[0], learned), metrics
 
     changes: dict[str, Any] = {"init": init, "update": update, "before_rewards": before_rewards}
-    for name in ("sample", "reward", "privileged", "weight", "relabel"):
+    for name in ("sample", "reward", "privileged", "weight", "entropy_scale", "relabel"):
         changes[name] = of_learned(getattr(bonus, name))
     if bonus.linear is not None:
         changes["linear"] = bonus.linear._replace(cumulants=of_learned(bonus.linear.cumulants))

@@ -23,7 +23,7 @@ from edl.nets.normalise import Normaliser, identity_normaliser
 from edl.objective import SUCCESS_RADIUS, Objective, goal_distances
 from edl.program import Program, stop_at_target
 from edl.rl.ppo import PPOConfig, paper_ppo, ppo
-from edl.types import Key, Metrics
+from edl.types import Key, Metrics, Scalar
 
 SUCCESS_RATE = 0.1
 """Weight of the newest iteration in the running success of a skill."""
@@ -54,6 +54,10 @@ class LearnConfig:
     """delta, the distance from the goal within which the reward counts it as reached."""
     focus: float = 1.0
     """How much more often skills that fail are drawn: p(z) ~ 0.2 + focus (1 - success of z). 0: all equally often."""
+    entropy_boost: float = 50.0
+    """How much more entropy a skill gets if it fails where others succeed: its entropy bonus is multiplied by
+    1 + entropy_boost (mean success - success of the skill). A skill that always makes the same mistake, e.g. at a wall
+    beyond its goal, must try other actions to find its way. 0: all skills have the same bonus."""
     stop_at: float = 0.98
     """Stop early when the running success of the worst skill reaches this value. A value above 1 never stops early."""
     scale_inputs: bool = True
@@ -81,6 +85,7 @@ def paper(env: str = "square", *, rivalry: bool = True, **changes: Any) -> Learn
         "distance": "euclidean",
         "rivalry": rivalry,
         "focus": 0.0,
+        "entropy_boost": 0.0,
         "stop_at": 2.0,
         "scale_inputs": False,
         "ppo": siblings if rivalry else paper_ppo(env),
@@ -144,7 +149,11 @@ def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig) -
         metrics = {"goal_distance": distance, "goal_success": jnp.mean(success)}
         return success, {**metrics, "worst_skill_success": jnp.min(success)}
 
-    common = {"init": init, "sample": sample, "update": update}
+    def entropy_scale(success: Float[Array, " k"], episode: Episode) -> Scalar:
+        skill = 0 if skills.continuous else episode.skill.index
+        return 1.0 + config.entropy_boost * jnp.maximum(jnp.mean(success) - success[skill], 0.0)
+
+    common = {"init": init, "sample": sample, "update": update, "entropy_scale": entropy_scale}
     if config.reward == "posterior":
         return Objective(**common, reward=lambda state, episode: posterior_reward(skills, episode), needs="steps")
     if not config.rivalry:

@@ -102,7 +102,7 @@ def sibling_rivalry(settings: ReproductionConfig, env: str) -> LearnConfig:
     if settings.preset == "paper":
         return paper(env)
     ppo = PPOConfig(iterations=FAST_ITERATIONS // 2, gamma=1.0, bootstrap=False, normalise=False)
-    return LearnConfig(reward="shipped", distance="euclidean", rivalry=True, focus=0.0, ppo=ppo)
+    return LearnConfig(reward="shipped", distance="euclidean", rivalry=True, focus=0.0, entropy_boost=0.0, ppo=ppo)
 
 
 def without_siblings(settings: ReproductionConfig, env: str) -> LearnConfig:
@@ -115,7 +115,7 @@ def without_siblings(settings: ReproductionConfig, env: str) -> LearnConfig:
         learner = paper(env, rivalry=False)
         return with_ppo(learner, iterations=2 * learner.ppo.iterations)
     ppo = PPOConfig(iterations=FAST_ITERATIONS, normalise=False)
-    return LearnConfig(distance="euclidean", focus=0.0, ppo=ppo)
+    return LearnConfig(distance="euclidean", focus=0.0, entropy_boost=0.0, ppo=ppo)
 
 
 def with_reward(settings: ReproductionConfig, env: str, reward: Literal["posterior", "log_likelihood"]) -> LearnConfig:

@@ -40,7 +40,7 @@ from edl.program import Program
 from edl.rl.advantage import gae
 from edl.types import Key, Metrics, Scalar
 
-SUPPORTED = ("siblings", "privileged", "weight", "before_rewards", "learns", "needs")
+SUPPORTED = ("siblings", "privileged", "weight", "entropy_scale", "before_rewards", "learns", "needs")
 """The optional fields of an `Objective` that PPO uses. It rejects an objective that sets any other."""
 
 
@@ -169,6 +169,7 @@ class Batch(NamedTuple):
     advantages: Float[Array, " n"]
     returns: Float[Array, " n"]
     weights: Float[Array, " n"]
+    entropy_scales: Float[Array, " n"]
 
 
 def ppo(
@@ -424,7 +425,9 @@ def prepare_batch(
         advantages = gae(rewards, values, terminated, episode.valid, config.gamma, config.gae_lambda)
         log_probs = jax.vmap(policy.distribution.log_prob)(episode.extras, episode.actions)
         returns = advantages + values[:-1]
-        return Batch(critic_inputs[:-1], episode.actions, log_probs, advantages, returns, weights), rewards
+        scales = jnp.full(weights.shape, objective.entropy_scale(state.objective, episode))
+        rows = Batch(critic_inputs[:-1], episode.actions, log_probs, advantages, returns, weights, scales)
+        return rows, rewards
 
     batch, rewards = jax.vmap(of_one)(episodes, state.running)
     batch = batch._replace(advantages=standardise(batch.advantages, batch.weights))
@@ -481,7 +484,7 @@ def clip_gradients(gradients: PyTree, max_norm: float | Scalar | None) -> PyTree
 
 
 def policy_loss(actor: MLP, batch: Batch, distribution: Distribution, config: PPOConfig) -> tuple[Scalar, Metrics]:
-    """-E[ min(rho A, clip(rho, 1 - eps, 1 + eps) A) ] - c_H H(pi)."""
+    """-E[ min(rho A, clip(rho, 1 - eps, 1 + eps) A) ] - c_H E[ scale H(pi) ], with the objective's entropy scales."""
     params = actor.apply_batch(batch.inputs[:, : actor.input_size])
     log_probs = jax.vmap(distribution.log_prob)(params, batch.actions)
     entropies = jax.vmap(distribution.entropy)(params)
@@ -490,7 +493,8 @@ def policy_loss(actor: MLP, batch: Batch, distribution: Distribution, config: PP
     gains = jnp.minimum(ratios * batch.advantages, clipped * batch.advantages)
     loss, entropy = -weighted_mean(gains, batch), weighted_mean(entropies, batch)
     outside = weighted_mean((jnp.abs(ratios - 1) > config.clip).astype(jnp.float32), batch)
-    return loss - config.entropy_weight * entropy, {"policy_loss": loss, "entropy": entropy, "clipped": outside}
+    bonus = weighted_mean(entropies * batch.entropy_scales, batch)
+    return loss - config.entropy_weight * bonus, {"policy_loss": loss, "entropy": entropy, "clipped": outside}
 
 
 def value_loss(critic: MLP, batch: Batch, config: PPOConfig) -> tuple[Scalar, Metrics]:

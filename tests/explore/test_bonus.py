@@ -24,6 +24,7 @@ FULL = Objective(
     siblings=2,
     privileged=lambda learned, episode: jnp.full(3, learned),
     weight=lambda learned, episode: 0.5 * learned,
+    entropy_scale=lambda learned, episode: 2.0 * learned,
     before_rewards=lambda learned, episodes: learned + 10,
     learns="before",
     needs="steps",
@@ -45,7 +46,7 @@ def test_every_field_of_the_objective_survives_recording():
     assert (recording.siblings, recording.learns) == (2, "before")
     assert recording.needs == "episode"  # experience consists of whole episodes
     assert_equal(recording.sample(KEY, state), FULL.sample(KEY, learned))
-    for name in ("reward", "privileged", "weight"):
+    for name in ("reward", "privileged", "weight", "entropy_scale"):
         assert_equal(getattr(recording, name)(state, ONE), getattr(FULL, name)(learned, ONE))
     assert_equal(recording.relabel(KEY, state, ONE, LATER), FULL.relabel(KEY, learned, ONE, LATER))
     assert recording.linear is not None
@@ -55,7 +56,17 @@ def test_every_field_of_the_objective_survives_recording():
     after = recording.before_rewards(state, EPISODES)
     assert after.learned == FULL.before_rewards(learned, EPISODES) == 11
     assert after._replace(learned=None) == state._replace(learned=None)
-    covered = {"siblings", "privileged", "weight", "before_rewards", "learns", "needs", "relabel", "linear"}
+    covered = {
+        "siblings",
+        "privileged",
+        "weight",
+        "entropy_scale",
+        "before_rewards",
+        "learns",
+        "needs",
+        "relabel",
+        "linear",
+    }
     assert covered == set(defaults), "a new field of Objective needs a line in this test"
 
 

@@ -164,6 +164,16 @@ def test_skills_that_fail_are_drawn_more_often(focus, share):
     assert jnp.mean(drawn.index) == pytest.approx(share, abs=0.03)
 
 
+def test_a_skill_that_fails_where_others_succeed_gets_more_entropy():
+    objective = edl_objective(SKILLS, EuclideanDistance(), dataclasses.replace(PLAIN, entropy_boost=10.0))
+    one = episode([[0.0, 0.0], [2.0, 0.3]], GOALS[1])
+    scales = [
+        objective.entropy_scale(jnp.array([0.2, 0.8]), one._replace(skill=one.skill._replace(index=jnp.int32(index))))
+        for index in (0, 1)
+    ]
+    np.testing.assert_allclose(scales, [1 + 10 * (0.5 - 0.2), 1.0])
+
+
 def test_training_stops_at_a_goal_success_that_neither_run_reached(learned):
     _, metrics = learned
     assert not metrics["done"].any()

@@ -245,6 +245,7 @@ def two_rows(**changes):
         advantages=jnp.array([2.0, -1.0]),
         returns=jnp.array([0.0, 5.0]),
         weights=jnp.array([1.0, 1.0]),
+        entropy_scales=jnp.array([1.0, 1.0]),
     )
     return batch._replace(**changes)
 
@@ -284,6 +285,13 @@ def test_the_loss_by_hand(changes, gain, clipped):
     assert metrics["value_loss"] == pytest.approx(squares, rel=1e-5)
     assert metrics["entropy"] == pytest.approx(bonus, rel=1e-5)
     assert metrics["clipped"] == clipped
+
+
+def test_the_entropy_bonus_of_a_row_is_scaled():
+    plain, _ = losses(two_rows())
+    scaled, metrics = losses(two_rows(entropy_scales=jnp.array([1.0, 3.0])))
+    assert scaled - plain == pytest.approx(-0.1 * (3 - 1) * entropy(0.5, 0.5) / 2, rel=1e-4)
+    assert metrics["entropy"] == pytest.approx((entropy(0.25, 0.75) + entropy(0.5, 0.5)) / 2, rel=1e-5)
 
 
 def test_rows_without_weight_have_no_gradient():
