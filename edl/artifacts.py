@@ -3,7 +3,9 @@
 Each can be saved, loaded, and built by hand: a user's dataset instead of stage 1, a user's goals instead of stage 2.
 """
 
+import abc
 from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -32,10 +34,14 @@ class Experience(eqx.Module):
 
 
 class States(eqx.Module):
-    """Stage 1: samples of p(s), and the experience that they were drawn from (None for an oracle or a dataset)."""
+    """Stage 1: samples of p(s), and the experience that they were drawn from (None for an oracle or a dataset).
+
+    ``policy`` is a policy that the explorer learned and whose codes are goals (`beyond`), from which stage 3 can start.
+    """
 
     samples: Float[Array, "*seeds n s"]
     experience: Experience | None = None
+    policy: "SkillPolicy | None" = None
 
 
 class SkillModel(eqx.Module):
@@ -94,6 +100,30 @@ class SkillModel(eqx.Module):
         return Skill(code=self.codes[index], index=jnp.asarray(index, jnp.int32), goal=self.goals[index])
 
 
+class PickRule(eqx.Module):
+    """How a run picks a skill for a state that a user wants to reach, without trying the skills.
+
+    Its arrays are stored with the policy. `edl.evaluate.picking` measures how far from the state the skill ends.
+    """
+
+    rule: ClassVar[str]
+    """The rule in words, where x is the state. It is ``picked_by`` in metrics.json."""
+
+    @abc.abstractmethod
+    def __call__(self, target: Float[Array, " s"]) -> Int[Array, ""] | Float[Array, " z"]:
+        """The number of a skill, a row of ``SkillPolicy.codes``, or any code that the policy accepts."""
+
+
+class PosteriorPick(PickRule):
+    """The rule of EDL: q(z|x). With a continuous prior it is a code, the mean of q(z|x)."""
+
+    skills: SkillModel
+    rule: ClassVar[str] = "q(z|x)"
+
+    def __call__(self, target: Float[Array, " s"]) -> Int[Array, ""] | Float[Array, " z"]:
+        return self.skills.encode(target) if self.skills.continuous else self.skills.assign(target)
+
+
 Integration = Callable[[Float[Array, " o"], Float[Array, " z"]], Float[Array, " i"]]
 """Combines an observation and a code into the input of a network."""
 
@@ -108,6 +138,7 @@ class SkillPolicy(eqx.Module):
 
     ``goals`` are the goals of the codes if a method without stages has goals (with stages, see `SkillModel.goals`).
     ``model`` is an optional model that the method learned: VISR stores its features, from which it infers tasks.
+    ``pick`` is the rule by which a method without stages picks a skill (with stages: `PosteriorPick`), if it has one.
     """
 
     actor: MLP
@@ -116,6 +147,7 @@ class SkillPolicy(eqx.Module):
     codes: Float[Array, "k z"]
     goals: Float[Array, "k s"] | None = None
     model: PyTree | None = None
+    pick: PickRule | None = None
     integrate: Integration = eqx.field(static=True, default=concatenate)
 
     def __call__(self, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Float[Array, " p"]:

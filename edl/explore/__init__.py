@@ -1,5 +1,6 @@
 """Stage 1: samples of p(s). One file per explorer; ``build(env, config)`` returns a `Program` that ends in `States`."""
 
+from edl.explore.beyond import BeyondConfig, beyond
 from edl.explore.drift import DriftConfig, drift
 from edl.explore.frontier import FrontierConfig, frontier
 from edl.explore.go_explore import GoExploreConfig, go_explore
@@ -21,4 +22,5 @@ METHODS: dict[str, Method] = {
     "maxent": Method(MaxEntConfig, maxent),
     "go_explore": Method(GoExploreConfig, go_explore),
     "drift": Method(DriftConfig, drift),
+    "beyond": Method(BeyondConfig, beyond),
 }

@@ -22,6 +22,7 @@ from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode
 from edl.explore.bonus import explore_with_bonus, no_skill, reached_states
+from edl.explore.collect import reservoir_rows
 from edl.explore.region import Predicate
 from edl.nets.linalg import squared_distances
 from edl.nets.normalise import RunningMoments, running_moments
@@ -93,7 +94,14 @@ def mean_distance(particles: Particles, state: Float[Array, " s"], neighbours: i
     """Mean distance to the nearest particles, in standard deviations; infinite if there are too few particles."""
     scale = particles.moments.normaliser().scale
     real = jnp.arange(particles.states.shape[0]) < particles.seen
-    squares = jnp.where(real, squared_distances(state / scale, particles.states / scale), jnp.inf)
+    return mean_nearest(state / scale, particles.states / scale, real, neighbours)
+
+
+def mean_nearest(
+    state: Float[Array, " s"], points: Float[Array, "p s"], real: Bool[Array, " p"], neighbours: int
+) -> Scalar:
+    """Mean distance to the nearest of the ``real`` points; infinite if there are too few."""
+    squares = jnp.where(real, squared_distances(state, points), jnp.inf)
     negated, _ = jax.lax.top_k(-squares, neighbours)
     return jnp.mean(jnp.sqrt(-negated))
 
@@ -105,9 +113,7 @@ def update_reservoir(
     states: Float[Array, "n s"],
     valid: Bool[Array, " n"],
 ) -> tuple[Float[Array, "p s"], Int[Array, ""]]:
-    """Reservoir sampling (Vitter, 1985, algorithm R) in batches: the i-th state of all goes to row j ~ U{0..i}."""
+    """Add the valid states in a batch to a uniform sample of all states; see `reservoir_rows`."""
     size = reservoir.shape[0]
-    index = seen + jnp.cumsum(valid) - 1
-    random_row = jnp.floor(jax.random.uniform(key, index.shape) * (index + 1)).astype(jnp.int32)
-    row = jnp.where(index < size, index, random_row)
+    row = reservoir_rows(key, seen + jnp.cumsum(valid) - 1, size)
     return reservoir.at[jnp.where(valid, row, size)].set(states, mode="drop"), seen + jnp.sum(valid)

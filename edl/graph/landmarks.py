@@ -94,13 +94,17 @@ class Incidence(NamedTuple):
 
 
 def typical_move(paths: Float[Array, "e t1 s"]) -> Float[Array, " s"]:
-    """The root mean square move per dimension, which is the unit of length.
+    """The root mean square move per dimension, which is the unit of length; see `shared_unit`."""
+    return shared_unit(jnp.sqrt(jnp.mean((paths[:, 1:] - paths[:, :-1]) ** 2, axis=(0, 1))))
 
-    If the typical moves of all dimensions differ by at most the factor `SIMILAR_SCALES`, they share one unit, so that a
+
+def shared_unit(size: Float[Array, " s"]) -> Float[Array, " s"]:
+    """The unit of each dimension, whose typical length is ``size``.
+
+    If the lengths of all dimensions differ by at most the factor `SIMILAR_SCALES`, they share one unit, so that a
     corridor does not stretch the dimension across it. Otherwise each dimension has its own unit. A dimension without
     any move keeps its scale.
     """
-    size = jnp.sqrt(jnp.mean((paths[:, 1:] - paths[:, :-1]) ** 2, axis=(0, 1)))
     moving = size > 1e-8
     similar = jnp.max(size) <= SIMILAR_SCALES * jnp.min(jnp.where(moving, size, jnp.inf))
     common = jnp.sqrt(jnp.sum(size**2) / jnp.maximum(jnp.sum(moving), 1))

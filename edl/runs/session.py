@@ -219,24 +219,29 @@ def load_artifact(
 ) -> PyTree:
     """The artifact of a finished stage, from its file. ``artifacts`` of other stages may be shapes."""
     if stage.name == "explore":
-        return load_states(folder, stage.file, config, context)
+        return load_states(folder, stage, config, context)
     skeleton = outline(work_of(stage, config, context, artifacts), config.num_seeds).artifact
     return folder.load(stage.file, skeleton, finite=stage.finite, optional=stage.optional)
 
 
-def load_states(folder: Folder, file: str, config: RunConfig, context: Context) -> States:
+def load_states(folder: Folder, stage: Stage, config: RunConfig, context: Context) -> States:
     """The states of a run. Their shapes come from the file itself, because a dataset may be gone."""
-    whose = str(folder.place(file))
-    arrays = tensors.arrays_of(folder.read(file), whose)
+    whose = str(folder.place(stage.file))
+    arrays = tensors.arrays_of(folder.read(stage.file), whose)
     tensors.check_finite(arrays, whose)
     samples, parts = arrays.get("samples"), ("paths", "actions", "lengths")
     expected = (config.num_seeds, context.env.feature_size)
     fits = samples is not None and samples.ndim == 3 and samples.shape[::2] == expected
-    if not fits or arrays.keys() - {"samples", *(f"experience.{part}" for part in parts)}:
+    of_policy = {name: array for name, array in arrays.items() if name.startswith("policy.")}
+    if not fits or arrays.keys() - {"samples", *(f"experience.{part}" for part in parts), *of_policy}:
         raise ConfigError(f"{whose} does not belong to this run's config. Restore both, or run again.")
     found = [arrays[f"experience.{part}"] for part in parts if f"experience.{part}" in arrays]
     experience = Experience(*map(jnp.asarray, found)) if len(found) == len(parts) else None
-    return States(jnp.asarray(samples), experience)
+    policy = None
+    if of_policy:
+        skeleton = outline(work_of(stage, config, context, {}), config.num_seeds).artifact
+        policy = tensors.rebuild(of_policy, {"policy": skeleton.policy}, whose)["policy"]
+    return States(jnp.asarray(samples), experience, policy)
 
 
 def read_progress(folder: Folder | None) -> dict[str, StageFacts]:

@@ -53,7 +53,18 @@ def decode(data: bytes, skeleton: PyTree, whose: str, *, finite: bool = True, op
 
     ``optional`` are fields of the skeleton, a module, that older files lack. A field without any array becomes None.
     """
-    arrays = arrays_of(data, whose)
+    return rebuild(arrays_of(data, whose), skeleton, whose, finite=finite, optional=optional)
+
+
+def rebuild(
+    arrays: Mapping[str, np.ndarray],
+    skeleton: PyTree,
+    whose: str,
+    *,
+    finite: bool = True,
+    optional: Collection[str] = (),
+) -> PyTree:
+    """`decode` for arrays that have been read already."""
     for field in optional:
         missing = [name for name in _named(skeleton) if name.startswith(f"{field}.")]
         if missing and not any(name.startswith(f"{field}.") for name in arrays):

@@ -1,12 +1,13 @@
-"""Samples of p(s) are visited states, drawn in proportion to their weights."""
+"""Samples of p(s) are visited states, drawn in proportion to their weights. Recorded episodes are whole episodes."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from edl.artifacts import Experience
+from edl.envs.gridworld import OneStep
 from edl.envs.rollout import Episode, Skill
-from edl.explore.collect import draw_states, record, visited_states
+from edl.explore.collect import draw_states, empty_sample, record, record_sample, visited_states
 from tests.compiling import jit
 
 KEY = jax.random.key(0)
@@ -74,3 +75,80 @@ def test_recording_appends_to_earlier_episodes():
     np.testing.assert_array_equal(after.paths[0], THREE.paths[0])
     np.testing.assert_array_equal(after.paths[1:], 7.0)
     np.testing.assert_array_equal(after.actions[:, 0, 0], [0, 5, 5])
+
+
+# A random choice of episodes
+
+
+def batch_of(starts, steps, codes, ended, valid=None):
+    """Lanes that count upwards from ``starts``. Their actions are minus the states they lead to."""
+    states = jnp.asarray(starts, jnp.float32)[:, None] + jnp.arange(steps + 1.0)
+    lanes, flags = len(starts), jnp.zeros((len(starts), steps), bool)
+    valid = jnp.ones((lanes, steps), bool) if valid is None else jnp.asarray(valid)
+    codes = jnp.asarray(codes, jnp.float32)[:, None]
+    return Episode(
+        observations=states[..., None],
+        features=states[..., None],
+        actions=-states[:, 1:, None],
+        terminated=flags,
+        truncated=flags.at[:, -1].set(jnp.asarray(ended)),
+        valid=valid,
+        skill=Skill(codes, jnp.zeros(lanes, jnp.int32)),
+    )
+
+
+RECORD = jit(record_sample)
+
+
+def test_parts_of_an_episode_are_joined():
+    sample = empty_sample(OneStep(horizon=4), 3, lanes=2, code_size=1)
+    sample = RECORD(KEY, sample, batch_of([0, 10], 2, [1, 2], [False, False]))
+    np.testing.assert_array_equal(sample.experience.paths[:, :, 0], [[0, 1, 2, 2, 2], [10, 11, 12, 12, 12], [0] * 5])
+    # The first lane goes on. The episode of the second was cut short, which only its new code shows.
+    sample = RECORD(KEY, sample, batch_of([2, 20], 2, [1, 3], [True, False]))
+    recorded = sample.in_order()
+    np.testing.assert_array_equal(recorded.lengths, [4, 2, 2])
+    np.testing.assert_array_equal(
+        recorded.paths[:, :, 0], [[0, 1, 2, 3, 4], [10, 11, 12, 12, 12], [20, 21, 22, 22, 22]]
+    )
+    np.testing.assert_array_equal(
+        recorded.actions[:, :, 0], [[-1, -2, -3, -4], [-11, -12, -12, -12], [-21, -22, -22, -22]]
+    )
+
+
+def test_an_episode_that_ended_is_followed_by_a_new_one_even_with_the_same_code():
+    sample = empty_sample(OneStep(horizon=4), 3, lanes=1, code_size=1)
+    for start in (0, 5):
+        sample = RECORD(KEY, sample, batch_of([start], 2, [1], [True]))
+    np.testing.assert_array_equal(sample.in_order().lengths, [2, 2, 0])
+    np.testing.assert_array_equal(sample.in_order().paths[1, :3, 0], [5, 6, 7])
+
+
+def test_only_valid_steps_are_recorded():
+    sample = empty_sample(OneStep(horizon=3), 1, lanes=1, code_size=1)
+    sample = RECORD(KEY, sample, batch_of([4], 3, [1], [True], [[True, True, False]]))
+    assert sample.experience.lengths[0] == 2
+    np.testing.assert_array_equal(sample.experience.paths[0, :, 0], [4, 5, 6, 6])
+
+
+def test_recorded_episodes_are_a_uniform_sample_in_order():
+    """200 episodes in parts of two steps, of which at most 20 are kept. Episode i counts from 100 i."""
+
+    def run(key):
+        def play(sample, inputs):
+            key, number = inputs
+            lanes = 100.0 * (5 * (number // 2) + jnp.arange(5)) + 2 * (number % 2)
+            batch = batch_of(lanes, 2, jnp.arange(5) + number // 2, jnp.tile(number % 2 == 1, 5))
+            return record_sample(key, sample, batch), None
+
+        inputs = (jax.random.split(key, 80), jnp.arange(80))
+        start = empty_sample(OneStep(horizon=4), 20, lanes=5, code_size=1)
+        return jax.lax.scan(play, start, inputs)[0].in_order()
+
+    found = jit(jax.vmap(run))(jax.random.split(KEY, 40))
+    paths, firsts = np.asarray(found.paths[..., 0]), np.asarray(found.paths[..., 0, 0])
+    assert (np.asarray(found.lengths) == 4).all()
+    np.testing.assert_array_equal(paths - firsts[..., None], np.broadcast_to(np.arange(5), paths.shape))
+    assert (np.diff(firsts, axis=1) > 0).all()
+    quarters = np.histogram(firsts, 4, (0, 20_000))[0] / firsts.size
+    np.testing.assert_allclose(quarters, 0.25, atol=0.06)  # standard error 0.015

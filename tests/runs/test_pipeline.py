@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,12 +12,14 @@ import edl
 from edl import explore
 from edl.artifacts import States
 from edl.config import ConfigError
+from edl.explore.beyond import BeyondConfig
 from edl.explore.oracle import OracleConfig
 from edl.explore.random_walk import RandomWalkConfig
 from edl.explore.region import Region
 from edl.learn import LearnConfig
 from edl.program import Method, one_shot
 from edl.rl.ppo import PPOConfig
+from edl.runs import tensors
 from edl.runs.config import RunConfig
 from edl.runs.pipeline import STAGES, check_explored, identity, outlines, plan, run_identity, stage_keys
 from edl.runs.resolve import make_context, resolve_config
@@ -159,6 +162,33 @@ def test_a_stage_on_disk_with_another_identity_is_computed_again(tmp_path):
     assert (out / "states.safetensors").stat().st_mtime_ns == states
     assert (out / "skills.safetensors").stat().st_mtime_ns > skills
     np.testing.assert_array_equal(again.skills.goals, first.skills.goals)
+
+
+BEYOND = BeyondConfig(iterations=2, rollouts=4, epochs=1, minibatches=2, hidden=(8,), cells=64, num_samples=64)
+
+
+def test_the_policy_of_an_explorer_is_saved_with_its_states(tmp_path):
+    out = tmp_path / "run"
+    settings = {**SETTINGS, "explore": "beyond", "explorer": BEYOND, "horizon": 6, "num_seeds": 2}
+    states = edl.run("square", out=out, until="explore", **settings).states
+    loaded = edl.load(out).states
+    assert jax.tree.structure(loaded) == jax.tree.structure(states)
+    for one, other in zip(jax.tree.leaves(states), jax.tree.leaves(loaded), strict=True):
+        np.testing.assert_array_equal(one, other)
+    policy = edl.load(out).seed(1).states.policy
+    assert policy.act(jax.random.key(0), jnp.zeros(2), jnp.ones(2)).shape == (2,)
+    assert edl.run("square", out=out, resume=True, until="discover", **settings).skills.goals.shape == (2, 3, 2)
+    data = (out / "states.safetensors").read_bytes()
+    arrays = tensors.arrays_of(data, "states")
+    del arrays["policy.codes"]
+    (out / "states.safetensors").write_bytes(tensors.encode(arrays))
+    with pytest.raises(ConfigError, match=r"lacks array 'policy\.codes': it does not belong to this run's config"):
+        edl.load(out)
+
+
+def test_most_explorers_have_no_policy(tmp_path):
+    edl.run("square", out=tmp_path / "run", until="explore", **SETTINGS)
+    assert edl.load(tmp_path / "run").states.policy is None
 
 
 def states_at(value):
