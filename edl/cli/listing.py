@@ -26,7 +26,8 @@ def main(words: list[str]) -> int:
     check(not words, f"edl list takes no arguments (got {' '.join(words)!r}).")
     console = new_console()
     envs = {name: describe_env(factory) for name, factory in ENVS.items()}
-    print_names(console, f"envs (--env); or a maze text file, {EXAMPLE}, a Gymnasium id, module:name", envs)
+    others = f"a maze text file, {EXAMPLE}, ant:MAZE, mjx:FILE.xml, a Gymnasium id, module:name"
+    print_names(console, f"envs (--env); or {others}", envs)
     print_names(console, "explorers (--explore), or dataset:PATH", describe_methods(explore.METHODS))
     print_names(console, "discoverers (--discover)", describe_methods(discover.METHODS))
     print_names(console, "methods without stages (edl baseline METHOD)", describe_methods(baselines.METHODS))

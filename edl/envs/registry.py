@@ -3,7 +3,8 @@
     edl.register_env("my_env", MyEnv)
 
 A factory is callable without arguments. If it has a parameter ``horizon``, ``--horizon`` sets it. The path of a maze
-text file is a name too. `edl.interop.env_names` adds Gymnasium ids, ``module:name`` and Python factories.
+text file is a name too, and so is ``random:8x8?seed=7`` (see `edl.envs.random_maze`). `edl.interop.env_names` adds
+Gymnasium ids, ``module:name`` and Python factories.
 """
 
 import functools
@@ -18,11 +19,16 @@ from edl.envs import layouts
 from edl.envs.base import Env
 from edl.envs.layouts import Layout
 from edl.envs.maze import HORIZON, Maze, maze
+from edl.envs.mjx.robots import ant, half_cheetah
+from edl.envs.random_maze import is_random, random_layout
 
 Factory = Callable[..., Any]
 """Makes an env: an `Env`, or an env of another library that `edl.interop` can adapt."""
 NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
-HINT = "The path of a maze text file, a Gymnasium id and module:name also work, and edl.register_env adds a name."
+HINT = (
+    "The path of a maze text file, random:WIDTHxHEIGHT, ant:MAZE, mjx:FILE.xml, a Gymnasium id and module:name also "
+    "work, and edl.register_env adds a name."
+)
 
 
 class MazeFactory(NamedTuple):
@@ -44,6 +50,12 @@ ENVS: dict[str, Factory] = {
     "bottleneck": MazeFactory("bottleneck"),
     "corridor_center": MazeFactory("corridor_center"),
     "corridor_left": MazeFactory("corridor_left"),
+    "spiral": MazeFactory("spiral"),
+    "u": MazeFactory("u"),
+    "big": MazeFactory("big"),
+    "hardest": MazeFactory("hardest"),
+    "ant": ant,
+    "half_cheetah": half_cheetah,
 }
 BUILT_IN = frozenset(ENVS)
 
@@ -64,7 +76,7 @@ def register(name: str, factory: Factory) -> None:
 
 
 def make(name_or_path: str | pathlib.Path, horizon: int = 0) -> Env:
-    """The registered env of that name, or the maze in that file. ``horizon=0`` keeps the env's own."""
+    """The registered env or random maze of that name, or the maze in that file. ``horizon=0`` keeps the env's own."""
     name = str(name_or_path)
     if name in ENVS and not isinstance(name_or_path, pathlib.Path):
         factory = ENVS[name]
@@ -74,8 +86,10 @@ def make(name_or_path: str | pathlib.Path, horizon: int = 0) -> Env:
 
 
 def layout_of(name_or_path: str | pathlib.Path) -> Layout:
-    """The layout of a registered maze, or the one in a text file."""
+    """The layout of a registered maze, of a random maze, or the one in a text file."""
     name = str(name_or_path)
+    if is_random(name) and not isinstance(name_or_path, pathlib.Path):
+        return random_layout(name)
     if isinstance(name_or_path, pathlib.Path) or (name not in ENVS and is_path(name)):
         return layouts.load(pathlib.Path(name))
     check_name(name, ENVS, "env", HINT)

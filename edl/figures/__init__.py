@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from edl.envs.layouts import Layout
 from edl.figures.codebook import assignment_figure, usage_figure
 from edl.figures.curves import curves_figure
+from edl.figures.filmstrip import filmstrip_figure, message_figure
 from edl.figures.maze import draw_maze
 from edl.figures.palette import palette
 from edl.figures.report import Picture, report_html
@@ -42,6 +43,7 @@ CAPTIONS = {
         "Codebook usage",
         "Share of p(s) assigned to each code. Perplexity is the effective number of codes in use.",
     ),
+    "robot": ("Robot", "One rollout of each skill, from its start to its end. The camera follows the robot."),
     "curves": ("Learning curves", "Mean and range over seeds. Dashed lines are random actions."),
 }
 """Title and caption of each figure in the report."""
@@ -105,6 +107,8 @@ __all__ = [
     "density_figure",
     "draw_maze",
     "explore_figures",
+    "filmstrip_figure",
+    "message_figure",
     "palette",
     "report_html",
     "run_figures",

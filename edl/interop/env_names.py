@@ -1,6 +1,7 @@
 """`make_env` resolves every way of naming an env.
 
-* a registered name (``edl.envs.ENVS``), or the path of a maze text file,
+* a registered name (``edl.envs.ENVS``), a random maze (``random:8x8?seed=7``), or the path of a maze text file,
+* a robot (``ant``, ``ant:bottleneck``, ``mjx:FILE.xml``: see `edl.envs.mjx.robots`),
 * a Gymnasium id with optional arguments: ``Ant-v5?frame_skip=2``,
 * ``module:name`` of a class or function that makes an env,
 * a Python factory, given to ``edl.run(env=...)`` and kept under a name by `remember_factory`.
@@ -26,6 +27,8 @@ from edl.envs.base import Env
 from edl.envs.features import Features, count_features, parse_features
 from edl.envs.host import DEFAULT_HORIZON, hosts_of
 from edl.envs.layouts import Layout
+from edl.envs.mjx.names import file_text, is_robot, make_robot, robot_layout
+from edl.envs.random_maze import is_random
 from edl.envs.registry import BUILT_IN, ENVS, Factory, MazeFactory, check_env, layout_of, with_horizon
 from edl.interop.brax_envs import brax_env, is_brax_style, observation_size_of
 
@@ -43,7 +46,9 @@ FACTORIES: dict[str, Factory] = {}
 
 
 def make_env(name: str, *, features: str | Features | None = None, horizon: int = 0, maze: str | None = None) -> Env:
-    """The env of that name. ``horizon=0`` keeps the env's own; ``maze`` is the saved text of a maze file."""
+    """The env of that name. ``horizon=0`` keeps the env's own; ``maze`` is the saved text of a maze or model file."""
+    if _names_robot(name):
+        return make_robot(name, features, horizon, maze)
     if is_maze(name):
         _check_no_features(name, features)
         layout = _maze_layout(name, maze)
@@ -60,16 +65,25 @@ def make_env_for_user(
 
 
 def layout_for(name: str, maze: str | None = None) -> Layout | None:
-    """The layout of a maze, from its saved text if given; None if the env is not a maze."""
+    """The layout of a maze, or of a robot's maze, from its saved text if given; None if the env has no maze."""
+    if _names_robot(name):
+        return robot_layout(name, maze)
     return _maze_layout(name, maze) if is_maze(name) else None
 
 
+def text_to_keep(name: str, text: str | None = None) -> str | None:
+    """The text of the maze or MuJoCo model that a run keeps, from ``text`` if given; None if the name says it all."""
+    if _names_robot(name) and text is None:
+        return file_text(name)
+    return _maze_layout(name, text).text if is_maze(name) and name not in BUILT_IN else text
+
+
 def is_maze(name: str) -> bool:
-    """Whether a name means a maze: a registered one, or a maze file.
+    """Whether a name means a point maze: a registered one, a random one, or a maze file.
 
     The file need not exist, because a run keeps its text. So a name that is of no other kind counts as a maze file.
     """
-    if name in FACTORIES or name.startswith(LOCAL):
+    if name in FACTORIES or name.startswith(LOCAL) or is_robot(name):
         return False
     if name in ENVS:
         return isinstance(ENVS[name], MazeFactory)
@@ -83,7 +97,7 @@ def runs_on_host(env: Env) -> bool:
 
 def needs_import(name: str) -> bool:
     """Whether making the env imports a module that the name gives."""
-    if name in ENVS or name.startswith(LOCAL):
+    if name in ENVS or name.startswith(LOCAL) or is_robot(name):
         return False
     return _is_id(name) and ":" in name.partition("?")[0]
 
@@ -101,19 +115,28 @@ def remember_factory(factory: Factory, name: str | None = None) -> str:
         importable = module != "__main__" and MODULE_NAME.fullmatch(f"{module}:{label}") is not None
         name = f"{module}:{label}" if importable else f"{LOCAL}{label}"
     if name in BUILT_IN:
-        raise ConfigError(f"env {name!r} is a built-in maze and takes no factory. Leave out env=.")
+        raise ConfigError(f"env {name!r} is built in and takes no factory. Leave out env=.")
     FACTORIES[name] = factory
     return name
 
 
+def _names_robot(name: str) -> bool:
+    """Whether a name means a robot, and not a Python factory from a module of the same name."""
+    return is_robot(name) and name not in FACTORIES
+
+
 def _is_id(name: str) -> bool:
     """Whether the name is a Gymnasium id or ``module:name``."""
+    if is_random(name):
+        return False
     matches = any(pattern.fullmatch(name) for pattern in (GYMNASIUM_ID, MODULE_NAME))
     return matches and not pathlib.Path(name).is_file()
 
 
 def _maze_layout(name: str, text: str | None) -> Layout:
-    return layout_of(name) if text is None else layouts.parse(text, pathlib.Path(name).stem)
+    if text is None:
+        return layout_of(name)
+    return layouts.parse(text, name if is_random(name) else pathlib.Path(name).stem)
 
 
 def _check_no_features(name: str, features: str | Features | None) -> None:

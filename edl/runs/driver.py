@@ -228,7 +228,7 @@ def _chunks(
             run_chunk(inputs, position.state, keys, np.int32(begin), np.int32(end))
         )
         check_hosts(inputs)
-        check_physics(inputs, (state, sums), f"between iterations {begin} and {end}")
+        check_physics(inputs, state, f"between iterations {begin} and {end}")
         rate = (end - begin) / max(time.perf_counter() - started, 1e-6)
         size = max(1, min(4 * (end - begin), int(CHUNK_SECONDS * rate)))
         new = {name: np.asarray(value, np.float64)[:lanes] for name, value in sums.items()}

@@ -17,6 +17,8 @@ from edl.discover import off_support, skill_report
 from edl.envs.base import Env
 from edl.envs.host import check_hosts
 from edl.envs.mjx.divergence import check_physics
+from edl.envs.mjx.env import MjxEnv, MjxMaze
+from edl.envs.mjx.render import NO_RENDERER, render_poses
 from edl.envs.rollout import Episode
 from edl.evaluate import Evaluator
 from edl.evaluate.coverage import BinGrid, coverage_curve
@@ -45,6 +47,8 @@ from edl.types import Keys
 
 DIMENSIONS = 2
 """Coverage of an env that is not a maze is over this many of its first features."""
+ROBOT_PICTURES, MAX_ROBOT_ROWS = 6, 12
+"""Pictures per rollout of a robot, and the number of skills that are shown."""
 CLASSIFIED, PICKED, PRACTISED = 1, 2, 3
 """Numbers that are folded into a seed's key for the classifier, for picked codes, and for practice episodes. The scored
 rollouts use the key itself."""
@@ -299,7 +303,7 @@ def draw_figures(run: Run, found: Evaluation) -> dict[str, bytes]:
             rows=run.log,
             random=found.random,
             title=_title(run),
-        )
+        ) | _robot_figure(run.env, _one_seed(found.episodes, 0))
     return {name: figures.to_png(figure) for name, figure in (drawn | explored).items()}
 
 
@@ -338,6 +342,20 @@ def _explored(run: Run, states: States) -> dict[str, Any]:
 
 def _curves(bins: BinGrid, experience: Experience, steps: Int[Array, " c"]) -> Float[Array, "seeds c"]:
     return jax.vmap(lambda each: coverage_curve(bins, each, steps))(experience)
+
+
+def _robot_figure(env: Env, episodes: Episode) -> dict[str, Any]:
+    """Pictures of a robot, if the env is one; a message if there is no renderer."""
+    from edl import figures
+
+    if not isinstance(env, MjxEnv | MjxMaze):
+        return {}
+    times = np.linspace(0, env.horizon, ROBOT_PICTURES).astype(int)
+    poses = np.asarray(episodes.observations)[:MAX_ROBOT_ROWS, 0][:, times, : env.physics.model.nq]
+    frames = render_poses(env, poses.reshape(-1, poses.shape[-1]))
+    if frames is None:
+        return {"robot": figures.message_figure(NO_RENDERER)}
+    return {"robot": figures.filmstrip_figure(frames.reshape(*poses.shape[:2], *frames.shape[1:]), times.tolist())}
 
 
 def _discovered(first: Run) -> dict[str, Any]:

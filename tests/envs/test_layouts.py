@@ -31,7 +31,7 @@ def test_a_small_maze_is_parsed():
 @pytest.mark.parametrize(
     ("name", "cells", "box"),
     [("square", 17, (5, 5)), ("tree", 31, (13, 7)), ("bottleneck", 100, (10, 10)), ("corridor_center", 11, (11, 1)),
-     ("corridor_left", 11, (11, 1))],
+     ("corridor_left", 11, (11, 1)), ("spiral", 49, (7, 7))],
 )  # fmt: skip
 def test_built_in_layouts(name, cells, box):
     layout = layouts.load(name)

@@ -26,8 +26,9 @@ def make_grid(horizon: int = 9):
 
 
 def test_the_built_in_layouts_are_registered():
-    assert set(ENVS) == set(layouts.NAMES)
-    for name, factory in ENVS.items():
+    mazes = {name: factory for name, factory in ENVS.items() if isinstance(factory, MazeFactory)}
+    assert set(mazes) == set(layouts.NAMES)
+    for name, factory in mazes.items():
         assert int(factory().num_cells) == int(make(name).num_cells) == len(layout_of(name).cells)
 
 

@@ -143,7 +143,8 @@ def test_against_dijkstra_on_a_fine_grid(name):
     reference = csgraph.dijkstra(graph, directed=False, indices=sources)[:, targets]
     distance = Geodesic.from_layout(layout).distance(points[sources], points[targets])
     assert np.all(distance <= reference + 1e-5)
-    longer = 1.034 if name == "spiral" else 1.014  # the spiral bends every few cells, and a bend costs half a side
+    # These two bend every few cells, and a bend costs half a side.
+    longer = 1.034 if name in ("spiral", "hardest") else 1.014
     assert np.all(reference <= longer * distance + 3 * side)
 
 

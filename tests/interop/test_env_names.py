@@ -65,6 +65,17 @@ def test_a_maze_file_or_its_saved_text(tmp_path):
     assert layout_for("gone/mine.txt", CORRIDOR).name == "mine"
 
 
+def test_a_random_maze_by_its_name_or_its_saved_text():
+    name = "random:4x3?loops=0.1&seed=2"
+    assert is_maze(name)
+    assert not needs_import(name)
+    assert int(make_env(name, horizon=7).num_cells) == 12
+    assert layout_for(name).name == layout_for(name, CORRIDOR).name == name
+    assert layout_for(name, CORRIDOR).text == CORRIDOR  # a run keeps its maze, whatever the name means later
+    with pytest.raises(ConfigError, match="must have a size of WIDTHxHEIGHT cells"):
+        make_env(allow_import("random:Random"))
+
+
 def test_a_registered_maze_has_a_layout():
     register("corridor", MazeFactory(layouts.parse(CORRIDOR)))
     assert is_maze("corridor")
@@ -119,7 +130,7 @@ def test_factories_get_a_name():
     assert remember_factory(lambda: Line()) == "python:test_factories_get_a_name.<locals>.<lambda>"
     assert remember_factory(Line, "given") == "given"
     assert not is_maze("given")
-    with pytest.raises(ConfigError, match="'square' is a built-in maze"):
+    with pytest.raises(ConfigError, match="'square' is built in"):
         remember_factory(Line, "square")
 
 

@@ -1,0 +1,94 @@
+"""Runs with MuJoCo models: from the XML to the report, and what happens if the physics diverge."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import edl
+from edl.config import ConfigError
+from edl.discover.kmeans import KMeansConfig
+from edl.envs.host import EnvError
+from edl.envs.mjx import render
+from edl.explore.random_walk import RandomWalkConfig
+from edl.learn import LearnConfig
+from edl.rl.ppo import PPOConfig
+from edl.runs import evaluation
+from edl.runs.cross_check import cross_check, describe_cross_check
+from tests.envs.mjx.models import BALL, UNSTABLE, write
+
+pytest.importorskip("mujoco.mjx")
+
+WALK = RandomWalkConfig(iterations=3, rollouts=4, num_samples=64)
+PPO = PPOConfig(iterations=2, rollouts=4, epochs=1, minibatches=2, hidden=(8,))
+EXPLORE = {"features": "x,y", "horizon": 5, "explore": "random_walk", "explorer": WALK}
+SETTINGS = {
+    **EXPLORE,
+    "discover": "kmeans",
+    "discoverer": KMeansConfig(),
+    "learner": LearnConfig(reward="visits", distance="normalised", ppo=PPO),
+    "num_skills": 2,
+    "num_seeds": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def ball_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("robot")
+    return edl.run(write(folder, BALL) + "?noise=0.1", out=folder / "run", **SETTINGS)
+
+
+def test_a_run_with_a_model_can_be_loaded_after_its_file_is_gone(ball_run, tmp_path):
+    saved = json.loads((ball_run.path / "config.json").read_text())
+    assert saved["features"] == "x,y"
+    assert '<mujoco model="ball">' in saved["maze"]
+    xml = ball_run.path.parent / "robot.xml"
+    text = xml.read_text()
+    xml.unlink()
+    loaded = edl.load(ball_run.path)
+    xml.write_text(text)
+    assert loaded.env.physics == ball_run.env.physics
+    np.testing.assert_array_equal(loaded.policy.codes, ball_run.policy.codes)
+
+
+def test_the_report_has_a_picture_of_every_skill_or_says_why_not(ball_run):
+    assert (ball_run.path / "figures" / "robot.png").stat().st_size > 1000
+    assert "The camera follows the robot." in (ball_run.path / "report.html").read_text()
+
+
+def test_without_a_renderer_there_is_a_message(ball_run, monkeypatch):
+    monkeypatch.setattr(render, "BACKENDS", ("no_such_backend",))
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    assert render.render_poses(ball_run.env, np.zeros((2, 2))) is None
+    episodes = jax.tree.map(lambda x: x[0], evaluation.evaluate_run(ball_run).episodes)
+    (figure,) = evaluation._robot_figure(ball_run.env, episodes).values()
+    assert "no offscreen renderer" in figure.texts[0].get_text()
+
+
+def test_the_policy_gives_the_same_results_in_mujoco(ball_run):
+    found = cross_check(ball_run, num_rollouts=3)
+    assert [each["seed"] for each in found["per_seed"]] == [0, 1]
+    for each in found["per_seed"]:
+        assert each["ends_apart"] < 1e-4
+        assert each["mjx"]["travelled"] > 1e-3
+        for name, value in each["mjx"].items():
+            assert each["mujoco"][name] == pytest.approx(value, abs=1e-4)
+    assert found["agrees"] == {"goal_distance": True, "goal_success": True, "travelled": True}
+    lines = describe_cross_check(found)
+    assert lines["agree"] == "goal_distance, goal_success, travelled"
+    assert lines["mjx"].startswith("goal_distance ")
+
+
+def test_the_cross_check_needs_a_robot():
+    run = edl.run("square", explore="random_walk", explorer=WALK, until="explore")
+    with pytest.raises(ConfigError, match=r"needs a trained policy of a robot \(got env 'square'\)"):
+        cross_check(run)
+
+
+def test_physics_that_diverges_ends_the_run_with_one_error(tmp_path):
+    name = write(tmp_path, UNSTABLE)
+    with pytest.raises(EnvError, match=r"env 'mjx:.*robot.xml' has NaN .* between iterations 0 and 1.*timestep"):
+        edl.run(name, out=tmp_path / "run", until="explore", **EXPLORE)
+    assert not (tmp_path / "run" / "states.safetensors").exists()
+    assert (tmp_path / "run" / "config.json").exists()
