@@ -4,19 +4,22 @@ Each can be saved, loaded, and built by hand: a user's dataset instead of stage 
 """
 
 import abc
+import functools
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
+from edl.config import check
 from edl.envs.base import Discrete, Env
 from edl.envs.rollout import Skill
 from edl.nets.distributions import Distribution
 from edl.nets.mlp import MLP
-from edl.nets.normalise import Normaliser
+from edl.nets.normalise import Normaliser, fit_normaliser
 from edl.nets.quantiser import nearest
 from edl.types import Key, Scalar
 
@@ -43,6 +46,24 @@ class States(eqx.Module):
     experience: Experience | None = None
     policy: "SkillPolicy | None" = None
 
+    @classmethod
+    def from_samples(cls, samples: Any) -> "States":
+        """States from a list or an array with one row per state."""
+        return cls(_rows(samples, "samples"))
+
+
+def _rows(values: Any, name: str) -> Float[Array, "n s"]:
+    """A list or an array of states as a float array with one row per state."""
+    array = np.asarray(values)
+    right = array.ndim == 2 and array.size > 0 and array.dtype.kind in "fiub"
+    check(
+        right,
+        f"{name} must be numbers with one row per state and shape (n, s) (got shape {array.shape} of {array.dtype}).",
+    )
+    bad = ~np.isfinite(array).all(axis=1)
+    check(not bad.any(), f"{name} must be finite (got {array[bad.argmax()]} in row {bad.argmax()}). Remove that row.")
+    return jnp.asarray(array, jnp.float32)
+
 
 class SkillModel(eqx.Module):
     """Stage 2: codes z, the encoder q(z|s), the decoder q(s|z), and goals g_z = argmax_s q(s|z).
@@ -62,6 +83,23 @@ class SkillModel(eqx.Module):
     decoder: MLP | None
     normaliser: Normaliser
     continuous: bool = eqx.field(static=True, default=False)
+
+    @classmethod
+    def from_goals(cls, goals: Any, states: Any = None) -> "SkillModel":
+        """One skill per goal: a list or an array with one row per goal, in the features that skills are about.
+
+        A code is its goal, normalised by the moments of ``states`` (an array, or `States`) or else of the goals. q(z|s)
+        is one-hot on the goal nearest to s in these units.
+        """
+        rows = _rows(goals, "goals")
+        samples = states.samples if isinstance(states, States) else rows if states is None else _rows(states, "states")
+        check(
+            samples.shape[-1] == rows.shape[-1],
+            f"goals and states must have the same number of columns (got {rows.shape[-1]} and {samples.shape[-1]}).",
+        )
+        normaliser = fit_normaliser(samples)
+        codes, usage = jax.vmap(normaliser)(rows), jnp.full(len(rows), 1.0 / len(rows))
+        return cls(codes, rows, rows, usage, None, None, normaliser)
 
     @property
     def num_skills(self) -> int:
@@ -154,13 +192,56 @@ class SkillPolicy(eqx.Module):
         """The parameters of the action distribution."""
         return self.actor(self.integrate(self.normaliser(observation), code))
 
-    def act(self, key: Key, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Array:
-        """Sample a ~ pi(a|s,z)."""
-        return self.distribution.sample(key, self(observation, code))
+    @property
+    def act(self) -> Callable[[Key, Any, Any], Array]:
+        """``act(key, observation, skill)`` samples a ~ pi(a|s,z).
 
-    def mode(self, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Array:
-        """The deterministic action: the mean of a continuous pi(a|s,z), the mode of a discrete one."""
-        return self.distribution.mean(self(observation, code))
+        ``skill`` is the number of a skill or any code. Lists and arrays are accepted, and batches: one observation with
+        many skills, many with one, or as many as there are skills. ``jax.jit(policy.act)`` works, because this is a
+        plain function: a bound method of a module with arrays could not be hashed.
+        """
+        return functools.partial(_act, self)
+
+    @property
+    def mode(self) -> Callable[[Any, Any], Array]:
+        """``mode(observation, skill)``: the mean of a continuous pi(a|s,z), the mode of a discrete one.
+
+        It takes what `act` takes, without a key.
+        """
+        return functools.partial(_mode, self)
+
+    def code_of(self, skill: Any) -> Float[Array, "*n z"]:
+        """The codes of skills that are given by number or by code."""
+        given = jnp.asarray(skill)
+        return self.codes[given] if jnp.issubdtype(given.dtype, jnp.integer) else given.astype(jnp.float32)
+
+
+def _act(policy: SkillPolicy, key: Key, observation: Any, skill: Any) -> Array:
+    params = _params(policy, observation, skill)
+    if params.ndim == 1:
+        return policy.distribution.sample(key, params)
+    flat = params.reshape(-1, params.shape[-1])
+    actions = jax.vmap(policy.distribution.sample)(jax.random.split(key, len(flat)), flat)
+    return actions.reshape(*params.shape[:-1], *actions.shape[1:])
+
+
+def _mode(policy: SkillPolicy, observation: Any, skill: Any) -> Array:
+    params = _params(policy, observation, skill)
+    mean = policy.distribution.mean
+    for _ in range(params.ndim - 1):
+        mean = jax.vmap(mean)
+    return mean(params)
+
+
+def _params(policy: SkillPolicy, observation: Any, skill: Any) -> Float[Array, "*n p"]:
+    """The parameters of the action distributions, for observations and codes with any leading axes."""
+    seen, code = jnp.asarray(observation, jnp.float32), policy.code_of(skill)
+    if seen.ndim == code.ndim == 1:  # inside of every training loop
+        return policy(seen, code)
+    shape = jnp.broadcast_shapes(seen.shape[:-1], code.shape[:-1])
+    rows = [jnp.broadcast_to(x, (*shape, x.shape[-1])).reshape(-1, x.shape[-1]) for x in (seen, code)]
+    params = jax.vmap(policy)(*rows)
+    return params.reshape(*shape, params.shape[-1])
 
 
 def empty_experience(env: Env, episodes: int) -> Experience:

@@ -1,4 +1,6 @@
-"""How to cite the library and the paper."""
+"""How to cite the library, the paper, and the methods."""
+
+from typing import NamedTuple
 
 _LIBRARY = """\
 @software{edl,
@@ -21,9 +23,179 @@ _PAPER = """\
   publisher = {PMLR},
 }"""
 
+ICLR = "International Conference on Learning Representations"
+ICML = "International Conference on Machine Learning"
+NEURIPS = "Advances in Neural Information Processing Systems"
+CORL = "Conference on Robot Learning"
 
-def citation() -> str:
-    """BibTeX of this library and of the paper it implements (Campos et al., ICML 2020)."""
+
+class Reference(NamedTuple):
+    """The paper of a method. ``venue`` is a conference, or arXiv with its number."""
+
+    year: int
+    title: str
+    authors: str
+    venue: str
+
+    @property
+    def bibtex(self) -> str:
+        key = f"{self.authors.partition(',')[0].lower().replace(' ', '')}{self.year}"
+        kind, field = ("misc", "note") if self.venue.startswith("arXiv") else ("inproceedings", "booktitle")
+        entries = {"title": self.title, "author": self.authors, field: self.venue, "year": str(self.year)}
+        return "\n".join([f"@{kind}{{{key},", *(f"  {name:<9} = {{{text}}}," for name, text in entries.items()), "}"])
+
+
+METRA = Reference(
+    2024,
+    "{METRA}: Scalable Unsupervised {RL} with Metric-Aware Abstraction",
+    "Park, Seohong and Rybkin, Oleh and Levine, Sergey",
+    ICLR,
+)
+REFERENCES: dict[str, Reference] = {
+    "dads": Reference(
+        2020,
+        "Dynamics-Aware Unsupervised Discovery of Skills",
+        "Sharma, Archit and Gu, Shixiang and Levine, Sergey and Kumar, Vikash and Hausman, Karol",
+        ICLR,
+    ),
+    "diayn": Reference(
+        2019,
+        "Diversity is All You Need: Learning Skills without a Reward Function",
+        "Eysenbach, Benjamin and Gupta, Abhishek and Ibarz, Julian and Levine, Sergey",
+        ICLR,
+    ),
+    "discern": Reference(
+        2019,
+        "Unsupervised Control Through Non-Parametric Discriminative Rewards",
+        "Warde-Farley, David and Van de Wiele, Tom and Kulkarni, Tejas and Ionescu, Catalin and Hansen, Steven and "
+        "Mnih, Volodymyr",
+        ICLR,
+    ),
+    "metra": METRA,
+    "metra_ppo": METRA,
+    "skewfit": Reference(
+        2020,
+        "Skew-Fit: State-Covering Self-Supervised Reinforcement Learning",
+        "Pong, Vitchyr H. and Dalal, Murtaza and Lin, Steven and Nair, Ashvin and Bahl, Shikhar and Levine, Sergey",
+        ICML,
+    ),
+    "snn4hrl": Reference(
+        2017,
+        "Stochastic Neural Networks for Hierarchical Reinforcement Learning",
+        "Florensa, Carlos and Duan, Yan and Abbeel, Pieter",
+        ICLR,
+    ),
+    "valor": Reference(
+        2018,
+        "Variational Option Discovery Algorithms",
+        "Achiam, Joshua and Edwards, Harrison and Amodei, Dario and Abbeel, Pieter",
+        "arXiv:1807.10299",
+    ),
+    "vic": Reference(
+        2016,
+        "Variational Intrinsic Control",
+        "Gregor, Karol and Rezende, Danilo Jimenez and Wierstra, Daan",
+        "arXiv:1611.07507",
+    ),
+    "visr": Reference(
+        2020,
+        "Fast Task Inference with Variational Intrinsic Successor Features",
+        "Hansen, Steven and Dabney, Will and Barreto, Andre and Warde-Farley, David and Van de Wiele, Tom and "
+        "Mnih, Volodymyr",
+        ICLR,
+    ),
+    "lsd": Reference(
+        2022,
+        "Lipschitz-constrained Unsupervised Skill Discovery",
+        "Park, Seohong and Choi, Jongwook and Kim, Jaekyeom and Lee, Honglak and Kim, Gunhee",
+        ICLR,
+    ),
+    "csd": Reference(
+        2023,
+        "Controllability-Aware Unsupervised Skill Discovery",
+        "Park, Seohong and Lee, Kimin and Lee, Youngwoon and Abbeel, Pieter",
+        ICML,
+    ),
+    "csf": Reference(
+        2025,
+        "Can a {MISL} Fly? Analysis and Ingredients for Mutual Information Skill Learning",
+        "Zheng, Chongyi and Tuyls, Jens and Peng, Joanne and Eysenbach, Benjamin",
+        ICLR,
+    ),
+    "apt": Reference(
+        2021,
+        "Behavior From the Void: Unsupervised Active Pre-Training",
+        "Liu, Hao and Abbeel, Pieter",
+        NEURIPS,
+    ),
+    "aps": Reference(
+        2021,
+        "{APS}: Active Pretraining with Successor Features",
+        "Liu, Hao and Abbeel, Pieter",
+        ICML,
+    ),
+    "cic": Reference(
+        2022,
+        "{CIC}: Contrastive Intrinsic Control for Unsupervised Skill Discovery",
+        "Laskin, Michael and Liu, Hao and Peng, Xue Bin and Yarats, Denis and Rajeswaran, Aravind and Abbeel, Pieter",
+        "arXiv:2202.00161",
+    ),
+    "becl": Reference(
+        2023,
+        "Behavior Contrastive Learning for Unsupervised Skill Discovery",
+        "Yang, Rushuai and Bai, Chenjia and Guo, Hongyi and Li, Siyuan and Zhao, Bin and Wang, Zhen and Liu, Peng and "
+        "Li, Xuelong",
+        ICML,
+    ),
+    "disco_dance": Reference(
+        2023,
+        "Learning to Discover Skills through Guidance",
+        "Kim, Hyunseung and Lee, Byung Kun and Lee, Hojoon and Hwang, Dongyoon and Park, Sejik and Min, Kyushik and "
+        "Choo, Jaegul",
+        NEURIPS,
+    ),
+    "rsd": Reference(
+        2025,
+        "Efficient Skill Discovery via Regret-Aware Optimization",
+        "Zhang, He and Zhou, Ming and Zhai, Shaopeng and Sun, Ying and Xiong, Hui",
+        ICML,
+    ),
+    "map_elites": Reference(
+        2015,
+        "Illuminating Search Spaces by Mapping Elites",
+        "Mouret, Jean-Baptiste and Clune, Jeff",
+        "arXiv:1504.04909",
+    ),
+    "fb": Reference(
+        2021,
+        "Learning One Representation to Optimize All Rewards",
+        "Touati, Ahmed and Ollivier, Yann",
+        NEURIPS,
+    ),
+    "hilp": Reference(
+        2024,
+        "Foundation Policies with {H}ilbert Representations",
+        "Park, Seohong and Kreiman, Tobias and Levine, Sergey",
+        ICML,
+    ),
+}
+"""The papers of the methods without stages. `reverse_mi` and `forward_mi` are in the paper of EDL."""
+IN_THE_PAPER = ("edl", "reverse_mi", "forward_mi")
+PAPER_YEAR = 2020
+
+
+def citation(method: str | None = None) -> str:
+    """BibTeX of the paper of a method, or of this library and the paper it implements (Campos et al., ICML 2020)."""
     from edl import __version__
+    from edl.config import check_name  # here, because it imports JAX, and `import edl` does not
 
-    return f"{_LIBRARY.replace('VERSION', __version__)}\n\n{_PAPER}\n"
+    if method is None:
+        return f"{_LIBRARY.replace('VERSION', __version__)}\n\n{_PAPER}\n"
+    check_name(method, [*IN_THE_PAPER, *REFERENCES], "method")
+    return f"{_PAPER if method in IN_THE_PAPER else REFERENCES[method].bibtex}\n"
+
+
+def year_of(method: str) -> int | None:
+    """The year in which a method was published. None for a method that is not in this library."""
+    reference = REFERENCES.get(method)
+    return reference.year if reference is not None else PAPER_YEAR if method in IN_THE_PAPER else None

@@ -91,3 +91,7 @@ def _check_number(valid: bool, path: str, value: Any, expected: str) -> None:
 
 class ConfigError(ValueError):
     """Bad user input. The command line prints the message alone and exits with status 2."""
+
+
+class RunWarning(UserWarning):
+    """Something that the user should know and that does not stop the work. The command line prints the message."""

@@ -7,12 +7,17 @@ forward MI, DIAYN, VIC, ... learn while the policy learns. EDL's objective is fr
 from collections.abc import Callable, Collection
 from typing import Any, Literal, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from edl.artifacts import SkillPolicy
 from edl.config import check
 from edl.envs.rollout import Episode, Skill
+from edl.envs.success import SUCCESS_RADIUS
+from edl.nets.distributions import Categorical
+from edl.nets.mlp import MLP
 from edl.types import Key, Metrics, Scalar
 
 
@@ -41,6 +46,28 @@ def keep_skill(key: Key, state: Any, step: Episode, later: Float[Array, " s"]) -
     return step.skill
 
 
+def no_interest(state: Any, learner: "LearnerView") -> Any:
+    """The method does not look at the learner."""
+    return state
+
+
+class LearnerView(eqx.Module):
+    """What a method may know of its learner: the policy, and the critics Q_i(s,z,a), with a leading axis."""
+
+    policy: SkillPolicy
+    critics: MLP
+
+    def value(self, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Scalar:
+        """min_i Q_i(s,z,a) of the policy's deterministic action; of all actions by their probability if discrete."""
+        policy = self.policy
+        inputs = policy.integrate(policy.normaliser(observation), code)
+        params = policy.actor(inputs)
+        if isinstance(policy.distribution, Categorical):
+            return jax.nn.softmax(params) @ jnp.min(jax.vmap(lambda critic: critic(inputs))(self.critics), axis=0)
+        pair = jnp.concatenate([inputs, policy.distribution.mean(params)])
+        return jnp.min(jax.vmap(lambda critic: critic(pair))(self.critics))
+
+
 class LinearReward(NamedTuple):
     """The parts of a reward r_t = phi_t . z that is linear in the code z, for learning successor features.
 
@@ -51,6 +78,17 @@ class LinearReward(NamedTuple):
 
     cumulants: Callable[[Any, Episode], Float[Array, "t d"]]
     gpi_codes: Callable[[Float[Array, "n d"]], Float[Array, "g n d"]]
+
+
+class RewardMemory(NamedTuple):
+    """What a reward remembers of an episode, so that PPO can compute the rewards of its next part alone.
+
+    ``start(state, features)`` is the memory in the first state of an episode. ``rewards(state, memory, part)`` are the
+    rewards of a part, and the memory after it. Together they must equal ``Objective.reward`` of the whole episode.
+    """
+
+    start: Callable[[Any, Float[Array, " s"]], Any]
+    rewards: Callable[[Any, Any, Episode], tuple[Float[Array, " t"], Any]]
 
 
 class Objective(NamedTuple):
@@ -79,12 +117,17 @@ class Objective(NamedTuple):
                         from the model of the last iteration. ``before``: with the same episodes, so that the rewards
                         come from a model that was fitted to them. ``separately``: with a second batch of episodes of
                         the same policy, which is played first and trains only the model.
-    ``needs``           (PPO) What ``reward`` and ``update`` must see of an episode. ``episode``: all of it. ``path``:
-                        ``reward`` needs the features of all states so far. ``steps``: any part will do, because a
-                        reward depends on its own step alone. PPO can then learn before an episode is over.
+    ``needs``           (PPO) What ``reward`` and ``update`` must see of an episode. ``episode``: all of it. ``steps``:
+                        any part will do, because a reward depends on its own step alone, or because there is a
+                        ``memory``. PPO can then learn before an episode is over.
+    ``memory``          (PPO) How rewards of a part are computed if they depend on earlier steps (walking distance).
     ``relabel``         (SAC) The skill with which a step, given as an episode of length one, is replayed. ``later`` is
                         drawn uniformly from the states that its episode reached at that step or after it (hindsight).
     ``linear``          (SAC) The parts of a reward that is linear in z. The critics then learn successor features.
+    ``see_learner``     (SAC) Receives the learner's policy and critics before the episodes of an iteration are played,
+                        and returns the state that ``sample``, ``reward`` and ``update`` get. This is how p(z) depends
+                        on V(s_0,z) (RSD), and a reward on the policy of another skill (DISCO-DANCE). It is also called
+                        on the result of ``init``, so the state may have another structure there.
     """
 
     init: Callable[[Key], Any]
@@ -97,9 +140,11 @@ class Objective(NamedTuple):
     entropy_scale: Callable[[Any, Episode], Scalar] = equal_entropy
     before_rewards: Callable[[Any, Episode], Any] = unchanged
     learns: Literal["after", "before", "separately"] = "after"
-    needs: Literal["episode", "path", "steps"] = "episode"
+    needs: Literal["episode", "steps"] = "episode"
+    memory: RewardMemory | None = None
     relabel: Callable[[Key, Any, Episode, Float[Array, " s"]], Skill] = keep_skill
     linear: LinearReward | None = None
+    see_learner: Callable[[Any, LearnerView], Any] = no_interest
 
 
 def check_supported(objective: Objective, learner: str, supported: Collection[str]) -> None:
@@ -147,10 +192,6 @@ def per_episode(reward: Callable[[Any, Episode], Scalar]) -> Callable[[Any, Epis
         return jnp.zeros(episode.valid.shape[0]).at[episode.length - 1].set(reward(state, episode))
 
     return of_episode
-
-
-SUCCESS_RADIUS = 0.5
-"""An episode is a success if it ends within this distance of its goal."""
 
 
 def goal_metrics(episodes: Episode, unit: Float[Array, " s"] | float = 1.0) -> Metrics:

@@ -15,27 +15,47 @@ Departs from the authors' code:
 - The policy is a squashed Gaussian; theirs is a mixture of four.
 - In each iteration the classifier makes all its gradient steps before the policy. Only the order differs.
 - Many episodes are played between updates, because here they cost less than gradient steps.
+
+`DIAYNConfig.robot` is the row of METRA's comparison on Ant and HalfCheetah: METRA's networks, rates, buffer and learned
+entropy weight (`edl.baselines.metra.robot_sac`), and a classifier of the whole observation. Their row on Ant has
+continuous skills of two dimensions and a Gaussian q(z|s). Here skills are discrete, as in the paper of DIAYN; use
+--num-skills 16, as they do on HalfCheetah.
 """
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from edl.artifacts import SkillPolicy
-from edl.baselines.model_fitting import sgd, visits_of
-from edl.baselines.pick_rules import MostLikelySkill, with_pick_rule
+from edl.artifacts import PickRule, SkillPolicy
+from edl.baselines.goal_skills import start_observations
+from edl.baselines.metra import robot_sac
+from edl.baselines.model_fitting import (
+    Fitted,
+    ModelInput,
+    as_seen,
+    input_size,
+    of_features,
+    of_raw_inputs,
+    sac_with_model,
+    sgd,
+    visits_of,
+    with_model_steps,
+)
+from edl.baselines.pick_rules import NUM_STARTS, MostLikelySkill, with_pick_rule
 from edl.baselines.reverse_mi import classifier_loss, reverse_reward
 from edl.baselines.skill_priors import sample_one_hot
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.nets.mlp import mlp
-from edl.nets.optim import Trained, new_trained
+from edl.nets.normalise import identity_normaliser
+from edl.nets.optim import new_trained
 from edl.objective import Objective, per_visit
 from edl.program import Program
-from edl.rl.sac import SACConfig, sac
+from edl.rl.sac import SACConfig
 from edl.types import Key, Metrics, Scalar
 
 
@@ -51,6 +71,10 @@ class DIAYNConfig:
     """Learning rate of the classifier."""
     minibatches: int = 50
     """Gradient steps of the classifier per iteration, over the steps that SAC samples from its replay buffer."""
+    match_policy: bool = False
+    """Instead, the classifier makes as many gradient steps as the policy, with batches of the same size."""
+    sees: ModelInput = "features"
+    """The input of the classifier: the features that skills are about, or the whole observation."""
     sac: SACConfig = SACConfig(
         iterations=400,
         rollouts=20,
@@ -62,20 +86,40 @@ class DIAYNConfig:
     )
     """Settings of SAC."""
 
+    @classmethod
+    def robot(cls, **changes: Any) -> "DIAYNConfig":
+        """METRA's comparison: 10 million steps with 200 steps per episode. ``changes`` are changes to SAC."""
+        return cls(
+            hidden=(1024, 1024), learning_rate=1e-4, match_policy=True, sees="observation", sac=robot_sac(**changes)
+        )
+
 
 def diayn(env: Env, config: DIAYNConfig) -> Program[Any, SkillPolicy]:
     """Train skills that a classifier can distinguish by the states they visit, and that otherwise act at random."""
     optimiser = optax.flatten(optax.adam(config.learning_rate))
+    size = input_size(env, config.sees)
+    sac_config, steps = with_model_steps(env, config.sac, config.minibatches, config.match_policy)
 
-    def init(key: Key) -> Trained:
-        return new_trained(optimiser, mlp(key, (env.feature_size, *config.hidden, config.num_skills)))
+    def init(key: Key) -> Fitted:
+        classifier = mlp(key, (size, *config.hidden, config.num_skills))
+        return Fitted(new_trained(optimiser, classifier), identity_normaliser(size))
 
-    def reward(state: Trained, features: Float[Array, " s"], skill: Skill) -> Scalar:
-        return reverse_reward(state.params(features), skill.index)
+    def visit_reward(state: Fitted, seen: Float[Array, " i"], skill: Skill) -> Scalar:
+        return reverse_reward(state.model.params(seen), skill.index)
 
-    def update(key: Key, state: Trained, episodes: Episode) -> tuple[Trained, Metrics]:
-        return sgd(key, optimiser, state, classifier_loss, visits_of(episodes), 1, config.minibatches)
+    def reward(state: Fitted, episode: Episode) -> Float[Array, " t"]:
+        return per_visit(visit_reward)(state, as_seen(episode, config.sees, state.normaliser))
 
-    objective = Objective(init, lambda key, state: sample_one_hot(key, config.num_skills), per_visit(reward), update)
-    program = sac(env, objective, config.sac, codes=jnp.eye(config.num_skills))
-    return with_pick_rule(program, lambda state: MostLikelySkill(state.params))
+    def update(key: Key, state: Fitted, episodes: Episode) -> tuple[Fitted, Metrics]:
+        rows = visits_of(as_seen(episodes, config.sees, state.normaliser))
+        model, metrics = sgd(key, optimiser, state.model, classifier_loss, rows, 1, steps)
+        return state._replace(model=model), metrics
+
+    def pick_rule(state: Fitted) -> PickRule:
+        classifier = of_raw_inputs(state, state.model.params, config.sees)
+        start = jnp.mean(start_observations(jax.random.key(0), env, NUM_STARTS), axis=0)
+        return MostLikelySkill(of_features(classifier, env, config.sees, start))
+
+    objective = Objective(init, lambda key, state: sample_one_hot(key, config.num_skills), reward, update)
+    program = sac_with_model(env, objective, sac_config, config.sees, jnp.eye(config.num_skills))
+    return with_pick_rule(program, pick_rule)

@@ -7,7 +7,7 @@ It is a model-free variant of DADS (Sharma et al., 2020). q(s|z) is Gaussian aro
 maximum likelihood to the states that the policy itself visits; p(s) is the average of q(s|z) over all skills. The paper
 does not state the variance. The authors' code has log q(s|z) = -||s - mu(z)||^2 + const, i.e. a variance of 1/2.
 
-In each iteration the means are fitted first, and then pay the reward: to a batch of episodes of their own
+In each iteration the means are fitted before the rewards are computed: to a batch of episodes of their own
 (``separate_batch``, the authors' code), or to the episodes that train the policy. See `edl.baselines.reverse_mi`.
 
 `ForwardMIConfig.paper` is the recipe of the authors' code. Departs from it:

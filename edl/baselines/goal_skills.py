@@ -33,7 +33,12 @@ def goal_skill(goal: Float[Array, " s"]) -> Skill:
 
 def start_states(key: Key, env: Env, num: int) -> Float[Array, "n s"]:
     """Features of ``num`` start states: the first goals, before any state has been visited."""
-    return jax.vmap(lambda key: env.features(env.observe(env.reset(key))))(jax.random.split(key, num))
+    return jax.vmap(env.features)(start_observations(key, env, num))
+
+
+def start_observations(key: Key, env: Env, num: int) -> Float[Array, "n o"]:
+    """Observations of ``num`` start states."""
+    return jax.vmap(lambda key: env.observe(env.reset(key)))(jax.random.split(key, num))
 
 
 def with_example_goals(

@@ -12,44 +12,47 @@ direction of the map. By dual descent with a multiplier lambda >= 0 (their Eq. 1
     L_phi       = -E[ r + lambda min(epsilon, 1 - ||phi(s) - phi(s')||^2) ]     over replayed moves
     L_lambda    = lambda E[ min(epsilon, 1 - ||phi(s) - phi(s')||^2) ]
 
-Continuous skills are z ~ uniform over the unit sphere. Discrete skills are one-hot for the policy, and directions with
-zero mean for phi: z = (one-hot - 1/K) K / (K - 1).
+One of a family of methods (`edl.baselines.directions`), which has the priors over z and the rule that picks a skill.
+`edl.baselines.metra_ppo` is METRA with PPO.
 
-To reach x, the skill in the direction of phi(x) - phi(s_0) is played: the unit vector itself or, if skills are
-discrete, the one with the largest component.
+The defaults are for mazes. `METRAConfig.robot` is the authors' recipe for Ant and HalfCheetah: phi sees the whole
+observation, normalised by the moments of random play, and networks, rates, batches, buffer, entropy and multiplier are
+theirs (seohongpark/METRA, tests/main.py and iod/metra.py). It follows their code in descending on log lambda, in the
+entropy of SAC, in bootstrapping at the time limit, and in the mean over dimensions in the constraint.
 
 Departs from the authors' code:
-- The constraint is on the squared norm, as in the paper. Their code uses its mean over dimensions, which allows steps
-  of length sqrt(d) in d dimensions.
-- In each iteration, phi and lambda make all their gradient steps before the policy.
+- Without ``robot``, the constraint is on the squared norm, as in the paper (``constraint`` "sum"). Their code uses its
+  mean over dimensions ("mean"), which allows steps of length sqrt(d) in d dimensions.
+- In each iteration, phi and lambda make all their gradient steps before the policy. Their code alternates: one step of
+  phi, one of lambda, one of the critics, one of the policy, on the same batch of 256. Here every step has its own.
+- An iteration plays 64 episodes and then makes 400 gradient steps, where the authors play 8 and make 50: the ratio of
+  updates to data is the same, 1/32. ``sac.rollouts`` of 8 is their setting.
+- The fixed normaliser of the observations has the moments of whole episodes of random actions. Theirs has those of
+  10,000 episodes of 50 random steps.
+- phi makes its gradient steps from the first iteration on, and not only after the 10,000 steps of warm-up.
+- The actor's last layer starts near zero, so the first actions are closer to the middle of their range.
 - To reach x, their code computes the direction phi(x) - phi(s_t) again in every step. Here a skill lasts for the
   episode, as for all methods, and phi(s_0) is the mean over start states.
-It follows the code in descending on log lambda, and in the entropy of SAC.
+
+The log has lambda and the length of a step of phi: if lambda goes to 0, the constraint is lost.
 """
 
-import dataclasses
-from typing import Any, ClassVar, Literal
+import math
+from typing import Any, Literal
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-import optax
-from jaxtyping import Array, Float, Int
-
-from edl.artifacts import PickRule, SkillPolicy
-from edl.baselines.goal_skills import start_states
-from edl.baselines.model_fitting import Moves, moves_of, sgd
-from edl.baselines.pick_rules import NUM_STARTS
-from edl.baselines.skill_priors import example_directions, sample_direction, sample_one_hot, unit_vector
+from edl.artifacts import SkillPolicy
+from edl.baselines.directions import (
+    DirectionMethod,
+    SkillKind,
+    constrained_loss,
+    constrained_map,
+    train_directions,
+)
+from edl.baselines.model_fitting import ModelInput
 from edl.config import config
 from edl.envs.base import Env
-from edl.envs.rollout import Episode, Skill
-from edl.nets.mlp import MLP, mlp
-from edl.nets.optim import Trained, new_trained
-from edl.objective import Objective, per_move
 from edl.program import Program
-from edl.rl.sac import SACConfig, SACState, sac
-from edl.types import Key, Metrics, Scalar
+from edl.rl.sac import SACConfig
 
 
 @config
@@ -58,7 +61,7 @@ class METRAConfig:
 
     num_skills: int = 10
     """Number of skills, or of example codes to evaluate if skills are continuous."""
-    skills: Literal["discrete", "continuous"] = "discrete"
+    skills: SkillKind = "discrete"
     """One-hot skills, or unit vectors."""
     skill_size: int = 2
     """Dimensions of a continuous skill."""
@@ -72,6 +75,12 @@ class METRAConfig:
     """epsilon, the largest slack of the constraint that counts."""
     minibatches: int = 50
     """Gradient steps of phi and lambda per iteration, over the steps that SAC samples from its replay buffer."""
+    match_policy: bool = False
+    """Instead, phi makes as many gradient steps as the policy, with batches of the same size, as in METRA's code."""
+    sees: ModelInput = "features"
+    """The input of phi: the features that skills are about, or the whole observation, as in the authors' code."""
+    constraint: Literal["sum", "mean"] = "sum"
+    """The square of a step of phi in the constraint: summed over dimensions (paper), or their mean (authors' code)."""
     sac: SACConfig = SACConfig(
         iterations=700,
         rollouts=20,
@@ -84,88 +93,52 @@ class METRAConfig:
     )
     """Settings of SAC."""
 
+    @classmethod
+    def robot(cls, continuous: bool, **changes: Any) -> "METRAConfig":
+        """The authors' recipe: skills on the unit circle (Ant), or discrete ones (HalfCheetah; they have 16).
 
-class Abstraction(eqx.Module):
-    """The map phi, and the multiplier of its constraint."""
+        10 million steps with 200 steps per episode. ``changes`` are changes to SAC.
+        """
+        return cls(
+            skills="continuous" if continuous else "discrete",
+            hidden=(1024, 1024),
+            learning_rate=1e-4,
+            match_policy=True,
+            sees="observation",
+            constraint="mean",
+            sac=robot_sac(**changes),
+        )
 
-    phi: MLP
-    log_lambda: Scalar
 
-
-class DirectionOfTarget(PickRule):
-    """The skill in the direction of phi(x) - phi(s_0). ``origin`` is the mean of phi(s_0)."""
-
-    phi: MLP
-    origin: Float[Array, " z"]
-    discrete: bool = eqx.field(static=True)
-    rule: ClassVar[str] = "the direction phi(x) - phi(s_0)"
-
-    def __call__(self, target: Float[Array, " s"]) -> Int[Array, ""] | Float[Array, " z"]:
-        direction = self.phi(target) - self.origin
-        return jnp.argmax(direction) if self.discrete else unit_vector(direction)
+def robot_sac(**changes: Any) -> SACConfig:
+    """SAC of METRA's authors on robots: 2 x 1024 networks, one gradient step per 32 steps, target entropy -|A| / 2."""
+    recipe: dict[str, Any] = {
+        "iterations": 781,
+        "rollouts": 64,
+        "capacity": 1_000_000,
+        "warmup": 10_000,
+        "update_every": 32,
+        "batch_size": 256,
+        "hidden": (1024, 1024),
+        "random_episodes": 256,
+        "learn_entropy_weight": True,
+        # -1/2 per dimension is the entropy of a uniform distribution over this share of [-1, 1].
+        "target_entropy_share": math.exp(-0.5) / 2,
+        "entropy_weight": 0.01,
+        "learning_rate": 1e-4,
+    }
+    return SACConfig(**(recipe | changes))
 
 
 def metra(env: Env, config: METRAConfig) -> Program[Any, SkillPolicy]:
-    """Train skills that go far, each in its own direction of the map phi. ``policy.model`` is phi."""
-    optimiser = optax.flatten(optax.adam(config.learning_rate))
-    discrete = config.skills == "discrete"
-    codes = jnp.eye(config.num_skills) if discrete else example_directions(config.num_skills, config.skill_size)
-
-    def init(key: Key) -> Trained:
-        phi = mlp(key, (env.feature_size, *config.hidden, codes.shape[-1]))
-        return new_trained(optimiser, Abstraction(phi, jnp.log(jnp.asarray(config.first_lambda, jnp.float32))))
-
-    def sample(key: Key, state: Trained) -> Skill:
-        return sample_one_hot(key, config.num_skills) if discrete else sample_direction(key, config.skill_size)
-
-    def reward(state: Trained, before: Float[Array, " s"], after: Float[Array, " s"], skill: Skill) -> Scalar:
-        phi = state.params.phi
-        return progress(phi(after) - phi(before), direction_of(skill.code, discrete))
-
-    def loss(abstraction: Abstraction, rows: Moves) -> tuple[Scalar, Metrics]:
-        directions = jax.vmap(lambda code: direction_of(code, discrete))(rows.code)
-        return abstraction_loss(abstraction, rows, directions, config.slack)
-
-    def update(key: Key, state: Trained, episodes: Episode) -> tuple[Trained, Metrics]:
-        return sgd(key, optimiser, state, loss, moves_of(episodes), 1, config.minibatches)
-
-    program = sac(env, Objective(init, sample, per_move(reward), update), config.sac, codes=codes)
-
-    def finish(state: SACState) -> SkillPolicy:
-        phi = state.objective.params.phi
-        origin = jnp.mean(jax.vmap(phi)(start_states(jax.random.key(0), env, NUM_STARTS)), axis=0)
-        rule = DirectionOfTarget(phi, origin, discrete)
-        return dataclasses.replace(program.finish(state), model=phi, pick=rule)
-
-    return dataclasses.replace(program, finish=finish)
+    """Train skills that go far, each in its own direction of the map phi. ``policy.model`` is phi, of raw inputs."""
+    return train_directions(env, config, temporal_map(config, config.constraint))
 
 
-def direction_of(code: Float[Array, " z"], discrete: bool) -> Float[Array, " z"]:
-    """z as an input of phi: a continuous code unchanged, a one-hot code with zero mean and a 1 at its own index."""
-    size = code.shape[0]
-    return (code - jnp.mean(code)) * size / max(size - 1, 1) if discrete else code
-
-
-def progress(step: Float[Array, " z"], direction: Float[Array, " z"]) -> Scalar:
-    """(phi(s') - phi(s)) . z."""
-    return jnp.dot(step, direction)
-
-
-def abstraction_loss(
-    abstraction: Abstraction, rows: Moves, directions: Float[Array, "n z"], slack: float | Scalar
-) -> tuple[Scalar, Metrics]:
-    """L_phi + L_lambda of the module docstring. No parameter has a gradient from both terms."""
-    steps = jax.vmap(abstraction.phi)(rows.after) - jax.vmap(abstraction.phi)(rows.before)
-    squares = jnp.sum(steps**2, axis=1)
-    slacks = jnp.minimum(slack, 1.0 - squares)
-    total = jnp.maximum(jnp.sum(rows.weight), 1.0)
-
-    def average(x: Float[Array, " n"]) -> Scalar:
-        return jnp.sum(rows.weight * x) / total
-
-    mean_progress = average(jax.vmap(progress)(steps, directions))
-    multiplier = jnp.exp(abstraction.log_lambda)
-    phi_loss = -mean_progress - jax.lax.stop_gradient(multiplier) * average(slacks)
-    lambda_loss = abstraction.log_lambda * jax.lax.stop_gradient(average(slacks))
-    metrics = {"progress": mean_progress, "squared_step": average(squares), "lambda": multiplier}
-    return phi_loss + lambda_loss, metrics
+def temporal_map(config: Any, constraint: Literal["sum", "mean"] = "sum") -> DirectionMethod:
+    """The map of METRA: L_phi and L_lambda of the module docstring, for the bound 1."""
+    return DirectionMethod(
+        init=lambda key, inputs, size: constrained_map(key, (inputs, *config.hidden, size), config.first_lambda),
+        phi=lambda params: params.phi,
+        loss=lambda params, rows, directions: constrained_loss(params, rows, directions, 1.0, config.slack, constraint),
+    )

@@ -1,6 +1,6 @@
 """Rules by which methods pick a skill for a state x, and `with_pick_rule`, which adds a rule to a method's policy.
 
-A method without a rule has no say: evaluation then picks the skill whose practice episodes end nearest to x.
+For a method without a rule, evaluation picks the skill whose practice episodes end nearest to x.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ class NearestMean(PickRule):
 
 
 class TargetAsGoal(PickRule):
-    """g = x: a goal-conditioned policy is told the target."""
+    """g = x: a goal-conditioned policy gets the target as its goal."""
 
     rule: ClassVar[str] = "the goal g = x"
 

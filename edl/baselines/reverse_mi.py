@@ -6,7 +6,7 @@ It is VIC (Gregor et al., 2016) with a fixed uniform prior and with every state 
 DIAYN (Eysenbach et al., 2019) without the entropy of actions. q(z|s) is a classifier, fitted by maximum likelihood to
 the states that the policy itself visits. This is the flaw that EDL removes: the reward of an unseen state is zero.
 
-In each iteration the classifier is fitted first, and then pays the reward. In the authors' code
+In each iteration the classifier is fitted first, and then computes the rewards. In the authors' code
 (``separate_batch``) it is fitted to a batch of episodes of its own, played with the same policy, which does not train
 the policy. By default ours is fitted to the episodes that train the policy, which needs half the environment steps.
 

@@ -1,5 +1,9 @@
-"""Stage 2: skills from explored states. One file per method; ``build(states, config)`` returns a `Program`."""
+"""Stage 2: skills from explored states. One file per method; ``build(states, config)`` returns a `Program`.
 
+``edl.discover(states, num_skills=6)`` runs this stage: see `edl.api.stages`.
+"""
+
+from edl.callable_package import make_callable
 from edl.discover.gaussian_vae import GaussianVAEConfig, gaussian_vae
 from edl.discover.kmeans import KMeansConfig, kmeans
 from edl.discover.report import off_support, skill_report
@@ -14,3 +18,5 @@ METHODS: dict[str, Method] = {
 }
 
 __all__ = ["METHODS", "check_states", "off_support", "skill_report"]
+
+make_callable(__name__)

@@ -4,6 +4,7 @@ import abc
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 from jaxtyping import Array, Bool, Float, PyTree
 
 from edl.types import Key
@@ -24,6 +25,13 @@ class Discrete(eqx.Module):
     """Actions 0 .. n-1, as an integer scalar."""
 
     n: int = eqx.field(static=True)
+
+
+def random_action(key: Key, space: Box | Discrete) -> Array:
+    """Draw an action uniformly."""
+    if isinstance(space, Discrete):
+        return jax.random.randint(key, (), 0, space.n)
+    return jax.random.uniform(key, space.low.shape, minval=space.low, maxval=space.high)
 
 
 class Step(NamedTuple):

@@ -74,7 +74,8 @@ def path(key: Key, walls: Walls, point: Float[Array, " 2"], motion: Float[Array,
         delta = target - point
         time = contact_times(walls, point, target)
         first = jnp.min(time)
-        hit = (time == first) & (first <= 1.0)
+        # Not ``time == first``: a GPU may compute a time twice, and round it differently.
+        hit = (time <= time[::-1]) & (time <= 1.0)
         # The position at the time of the contact gives the level of the wall, without argmin and gather.
         landing = point + jnp.minimum(first, 1.0) * delta - jnp.where(hit, jnp.sign(delta) * repulsion, 0.0)
         safe = jnp.min(contact_times(walls, point, landing)) > 1.0

@@ -1,4 +1,4 @@
-"""Random mazes by name, for results on mazes that nobody tuned on.
+"""Random mazes by name, for results on mazes that were not used for tuning.
 
     random:8x8?loops=0.1&rooms=2&seed=7          8 cells wide, 8 cells high
 

@@ -54,6 +54,9 @@ ENVS: dict[str, Factory] = {
     "u": MazeFactory("u"),
     "big": MazeFactory("big"),
     "hardest": MazeFactory("hardest"),
+    "leads_easy": MazeFactory("leads_easy"),
+    "leads_u": MazeFactory("leads_u"),
+    "leads_hard": MazeFactory("leads_hard"),
     "ant": ant,
     "half_cheetah": half_cheetah,
 }
@@ -101,7 +104,15 @@ def layout_of(name_or_path: str | pathlib.Path) -> Layout:
 
 def is_path(name: str) -> bool:
     """Whether a name that is not registered looks like the path of a maze file."""
-    return any(sign in name for sign in "/\\.") or pathlib.Path(name).is_file()
+    return any(sign in name for sign in "/\\.") or is_file(name)
+
+
+def is_file(name: str | pathlib.Path) -> bool:
+    """Whether a file of that name exists. A name may be too long for a file."""
+    try:
+        return pathlib.Path(name).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def with_horizon(factory: Factory, horizon: int) -> Factory:

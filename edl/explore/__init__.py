@@ -1,5 +1,9 @@
-"""Stage 1: samples of p(s). One file per explorer; ``build(env, config)`` returns a `Program` that ends in `States`."""
+"""Stage 1: samples of p(s). One file per explorer; ``build(env, config)`` returns a `Program` that ends in `States`.
 
+``edl.explore("square")`` runs this stage: see `edl.api.stages`.
+"""
+
+from edl.callable_package import make_callable
 from edl.explore.beyond import BeyondConfig, beyond
 from edl.explore.drift import DriftConfig, drift
 from edl.explore.frontier import FrontierConfig, frontier
@@ -10,6 +14,7 @@ from edl.explore.oracle import OracleConfig, oracle
 from edl.explore.random_walk import RandomWalkConfig, random_walk
 from edl.explore.rnd import RNDConfig, rnd
 from edl.explore.smm import SMMConfig, smm
+from edl.explore.tldr import TLDRConfig, tldr
 from edl.program import Method
 
 METHODS: dict[str, Method] = {
@@ -23,4 +28,7 @@ METHODS: dict[str, Method] = {
     "go_explore": Method(GoExploreConfig, go_explore),
     "drift": Method(DriftConfig, drift),
     "beyond": Method(BeyondConfig, beyond),
+    "tldr": Method(TLDRConfig, tldr),
 }
+
+make_callable(__name__)

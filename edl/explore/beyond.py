@@ -1,4 +1,4 @@
-"""Ours, for envs whose dynamics must be learned before anything can be reached: reach all that was reached, and beyond.
+"""Ours, for envs whose dynamics must be learned first: a policy learns to reach all visited states and a margin beyond.
 
 A robot that acts at random stays where it started, so an explorer without a policy finds nothing. Here one policy
 pi(a|s,g) learns to reach goals g. The goals are what was reached so far, plus a margin:
@@ -23,7 +23,6 @@ A goal is a skill: `States.policy` is pi(a|s,g), whose codes are goals in the co
 import dataclasses
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -38,17 +37,18 @@ from edl.explore.drift import random_persistence
 from edl.explore.random_walk import random_episode
 from edl.explore.region import Predicate
 from edl.explore.visited import MAX_CELL_DIMENSIONS, VisitedSet, empty_cells, empty_particles, unit_of_spread
-from edl.nets.mlp import MLP
-from edl.nets.normalise import RunningMoments
 from edl.objective import Objective, per_move
 from edl.program import Program
-from edl.rl.ppo import PPOConfig, PPOState, ppo
+from edl.rl.ppo import PPOConfig, PPOStart, PPOState, ppo
 from edl.types import Key, Metrics, Scalar
 
 
 @config
 class BeyondConfig:
-    """The defaults are for an env in JAX on an accelerator: 60 million steps with 200 steps per episode."""
+    """The defaults are those of the prototype: whole episodes, and 60 million steps with 200 steps per episode.
+
+    Runs in envs in JAX have other numbers (`edl.runs.presets`).
+    """
 
     iterations: int = 150
     """Number of iterations."""
@@ -113,16 +113,6 @@ class GoalInput:
 
     def __call__(self, observation: Float[Array, " o"], goal: Float[Array, " s"]) -> Float[Array, " i"]:
         return jnp.concatenate([observation, goal, goal - self.env.features(observation)])
-
-
-class GoalLearner(eqx.Module):
-    """What PPO needs to continue with the policy: the critic, and the moments that normalise the inputs of both.
-
-    The critic takes normalised inputs. The normaliser is part of the actor's first layer (`fold_normaliser`).
-    """
-
-    critic: MLP
-    moments: RunningMoments
 
 
 def beyond(env: Env, config: BeyondConfig) -> Program[PPOState, States]:
@@ -260,5 +250,10 @@ def goal_input(env: Env) -> GoalInput:
 
 
 def goal_policy(policy: SkillPolicy, state: PPOState) -> SkillPolicy:
-    """The policy together with what PPO needs to continue with it."""
-    return dataclasses.replace(policy, model=GoalLearner(state.agent.critic.params, state.moments))
+    """The policy together with what PPO needs to continue with it (`PPOStart`).
+
+    The normaliser is part of the first layer of ``policy.actor``. That in ``policy.model`` needs normalised inputs.
+    """
+    visited = state.objective.visited
+    unit = visited.spread * jnp.exp(jnp.mean(jnp.log(visited.unit)))
+    return dataclasses.replace(policy, model=PPOStart(state.average, state.agent.critic.params, state.moments, unit))

@@ -13,7 +13,6 @@ instead of the whole replay buffer, so that the cost of a step stays constant.
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -24,7 +23,7 @@ from edl.envs.rollout import Episode
 from edl.explore.bonus import explore_with_bonus, no_skill, reached_states
 from edl.explore.collect import reservoir_rows
 from edl.explore.region import Predicate
-from edl.nets.linalg import squared_distances
+from edl.nets.linalg import mean_nearest
 from edl.nets.normalise import RunningMoments, running_moments
 from edl.objective import Objective, per_visit
 from edl.program import Program
@@ -95,15 +94,6 @@ def mean_distance(particles: Particles, state: Float[Array, " s"], neighbours: i
     scale = particles.moments.normaliser().scale
     real = jnp.arange(particles.states.shape[0]) < particles.seen
     return mean_nearest(state / scale, particles.states / scale, real, neighbours)
-
-
-def mean_nearest(
-    state: Float[Array, " s"], points: Float[Array, "p s"], real: Bool[Array, " p"], neighbours: int
-) -> Scalar:
-    """Mean distance to the nearest of the ``real`` points; infinite if there are too few."""
-    squares = jnp.where(real, squared_distances(state, points), jnp.inf)
-    negated, _ = jax.lax.top_k(-squares, neighbours)
-    return jnp.mean(jnp.sqrt(-negated))
 
 
 def update_reservoir(

@@ -12,7 +12,7 @@ from jaxtyping import Array, Int, PyTree
 
 from edl.artifacts import Experience, States, empty_experience
 from edl.config import config
-from edl.envs.base import Box, Discrete, Env
+from edl.envs.base import Env, random_action
 from edl.envs.rollout import Episode, empty_skill, rollout_with_memory
 from edl.explore.collect import draw_states, record
 from edl.explore.region import Predicate
@@ -76,10 +76,3 @@ def random_episode(key: Key, env: Env, persistence: float | Array, *, start_stat
         return random_action(first_key, env.action_space)
 
     return rollout_with_memory(play_key, env, act, empty_skill(), first_action, start_state=start_state)
-
-
-def random_action(key: Key, space: Box | Discrete) -> Array:
-    """Draw an action uniformly."""
-    if isinstance(space, Discrete):
-        return jax.random.randint(key, (), 0, space.n)
-    return jax.random.uniform(key, space.low.shape, minval=space.low, maxval=space.high)

@@ -176,7 +176,7 @@ def _check(node: ast.expr, text: str, depth: int = 0) -> bool:
             raise _error(text, f"{_source(node, text)!r} is none of {allowed}", node.col_offset)
     for part in parts:
         if _check(part, text, depth + isinstance(node, ast.UnaryOp | ast.Call)) != of_truths:
-            problem = "a number where a comparison must be" if of_truths else "a comparison where a number must be"
+            problem = "a number, not a comparison" if of_truths else "a comparison, not a number"
             raise _error(text, f"{_source(part, text)!r} is {problem}", part.col_offset)
     return is_truth
 

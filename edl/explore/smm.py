@@ -8,7 +8,7 @@ rarely visits and that reveal which policy is acting:
 where p* is uniform (a constant that is left out), q_z(s) is the density of the states of policy z, q(z|s) is a
 classifier, and p(z) is uniform. With exact models and both weights 1 this is -log q_mix(s), the novelty for the whole
 mixture, because q(z|s) = q_z(s) p(z) / q_mix(s). A density of the mixture in place of q_z would add log q(z|s) to that,
-i.e. pay each policy for staying where it is. The VAE is conditioned on z as in the code of Lee et al.: it models the
+i.e. reward each policy for staying where it is. The VAE is conditioned on z as in the code of Lee et al.: it models the
 pair (s, z). The other densities are fitted to each policy's states separately.
 
 Both models are trained on states drawn uniformly from all experience (historical averaging), and p(s) is drawn in the

@@ -16,9 +16,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Real
 
-from edl.explore.knn import mean_nearest
 from edl.graph.landmarks import shared_unit
-from edl.nets.linalg import exact_matmul
+from edl.nets.linalg import exact_matmul, mean_nearest
 from edl.types import Key, Scalar
 
 MAX_CELL_DIMENSIONS = 4

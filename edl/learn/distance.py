@@ -1,6 +1,7 @@
 """Distances for the Gaussian q(s|z): straight through walls (the paper's), or `WalkingDistance` (ours)."""
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,6 +16,16 @@ class Distance(eqx.Module):
     @abc.abstractmethod
     def along(self, path: Float[Array, "t1 s"], goal: Float[Array, " s"]) -> Float[Array, " t1"]:
         """d(s_0, g), ..., d(s_T, g)."""
+
+    def start(self, state: Float[Array, " s"]) -> Any:
+        """What is remembered in the first state of an episode: nothing, if a distance depends on its state alone."""
+        del state
+
+    def along_part(
+        self, memory: Any, path: Float[Array, "t1 s"], goal: Float[Array, " s"]
+    ) -> tuple[Float[Array, " t1"], Any]:
+        """The distances along a part of an episode, and what is remembered in the last state of the part."""
+        return self.along(path, goal), memory
 
     def for_goals(self, goals: Float[Array, "k s"]) -> "Distance":
         """The same distance for these goals only, which may be faster to compute."""

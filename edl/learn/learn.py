@@ -3,26 +3,35 @@
 The reward is frozen, because stages 1 and 2 have fixed p(s) and with it q(s|z). This is the difference between EDL and
 every method in `edl.baselines`. The objective only keeps count of which skills succeed: skills that fail are drawn more
 often, and learning stops when the worst skill is good enough.
+
+Learning starts from scratch, or from a policy pi(a|s,g) for any goal g that the explorer has learned (``start``). The
+code of a skill is then its goal, z = g_z, so that
+
+    pi(a|s,z) = pi_explorer(a|s, g_z)        before the first gradient step.
+
+The critic and the moments of the inputs go on as well. q(z|s) still says which skill leads to a state.
 """
 
+import dataclasses
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from edl.artifacts import Experience, SkillModel, SkillPolicy
-from edl.config import ConfigError, config
+from edl.artifacts import Experience, Integration, SkillModel, SkillPolicy
+from edl.config import ConfigError, check, config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
+from edl.envs.success import success_of
 from edl.learn.distance import Distance, EuclideanDistance, NormalisedDistance
-from edl.learn.reward import posterior_reward, reward
+from edl.learn.reward import RewardTerms, posterior_reward, reward, rewards_along
 from edl.learn.rivalry import antigoal, rival_reward, rival_weight
 from edl.learn.walking import WalkingConfig, WalkingDistance, walking_distance
 from edl.nets.normalise import Normaliser, identity_normaliser
-from edl.objective import SUCCESS_RADIUS, Objective, goal_distances
+from edl.objective import Objective, RewardMemory, goal_distances
 from edl.program import Program, stop_at_target
-from edl.rl.ppo import PPOConfig, paper_ppo, ppo
+from edl.rl.ppo import PPOConfig, PPOStart, paper_ppo, ppo
 from edl.types import Key, Metrics, Scalar
 
 SUCCESS_RATE = 0.1
@@ -60,6 +69,14 @@ class LearnConfig:
     beyond its goal, must try other actions to find its way. 0: all skills have the same bonus."""
     stop_at: float = 0.98
     """Stop early when the running success of the worst skill reaches this value. A value above 1 never stops early."""
+    bonus: float = 0.0
+    """With the reward ``progress``: b, the reward for a whole episode within the distance at which a goal counts as
+    reached (`edl.envs.success`); a step has the reward b / T. It is for agents that cannot stand still at a goal."""
+    scale_rewards: bool = False
+    """Divide the reward ``progress`` by the standard deviation of p(s), so that it has the same size in every env."""
+    start: Literal["scratch", "explorer"] = "scratch"
+    """``scratch``: with new networks, and the codes of stage 2. ``explorer``: with the policy of the explorer, if it
+    has one (`beyond`), and goals as codes. ``ppo.hidden`` must then be that of the explorer."""
     scale_inputs: bool = True
     """Give PPO the moments of the explored states: they normalise the critic's antigoal and, without ``ppo.normalise``,
     the observations. The authors' code does not use them for this."""
@@ -117,20 +134,51 @@ def distance_for(config: LearnConfig, skills: SkillModel, measured: Distance | N
     return measured
 
 
-def learn(env: Env, skills: SkillModel, distance: Distance, config: LearnConfig) -> Program[Any, SkillPolicy]:
-    """Train a policy for the skills, with a reward in ``distance`` (see `distance_for`)."""
-    normaliser = policy_normaliser(skills.normaliser, env.observation_size) if config.scale_inputs else None
-    objective = edl_objective(skills, distance, config)
-    program = ppo(env, objective, config.ppo, codes=skills.codes, normaliser=normaliser)
+def learn(
+    env: Env, skills: SkillModel, distance: Distance, config: LearnConfig, explorer: SkillPolicy | None = None
+) -> Program[Any, SkillPolicy]:
+    """Train a policy for the skills, with a reward in ``distance`` (see `distance_for`).
+
+    ``explorer`` is the policy of the explorer, for ``config.start`` "explorer".
+    """
+    how: dict[str, Any] = {}
+    if config.start == "explorer":
+        start, integrate = check_start(skills, explorer)
+        skills = dataclasses.replace(skills, codes=skills.goals)
+        how = {"start": start.with_reward_unit(reward_unit(skills, config)), "integrate": integrate}
+    elif config.scale_inputs:
+        how = {"normaliser": policy_normaliser(skills.normaliser, env.observation_size)}
+    program = ppo(env, edl_objective(skills, distance, config, env), config.ppo, codes=skills.codes, **how)
     return stop_at_target(program, "worst_skill_success", config.stop_at, rate=1.0)
 
 
-def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig) -> Objective:
+def check_start(skills: SkillModel, explorer: SkillPolicy | None) -> tuple[PPOStart, Integration]:
+    """The networks of the explorer and their input, or a `ConfigError` if it has none or if codes cannot be goals."""
+    if explorer is None or not isinstance(explorer.model, PPOStart):
+        raise ConfigError(
+            "learner.start 'explorer' needs an explorer that learns a policy for goals, such as beyond (got an "
+            "explorer without one). Use --explore beyond, or --learner.start scratch."
+        )
+    check(
+        not skills.continuous,
+        "learner.start 'explorer' needs discrete skills, whose codes are goals (got a continuous prior). "
+        "Use --discover vqvae or kmeans, or --learner.start scratch.",
+    )
+    return explorer.model, explorer.integrate
+
+
+def reward_unit(skills: SkillModel, config: LearnConfig) -> float | Scalar:
+    """The length of the way to a goal for which ``progress`` is 1: the geometric mean of the scales of p(s), or 1."""
+    return jnp.exp(jnp.mean(jnp.log(skills.normaliser.scale))) if config.scale_rewards else 1.0
+
+
+def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig, env: Env) -> Objective:
     """r = log q(s|z), where nothing is learned besides the policy. The state is the running success of each skill.
 
     Skills from a continuous prior are not counted one by one: they have one common success.
     """
-    unit = distance.normaliser.scale if isinstance(distance, NormalisedDistance) else 1.0
+    goal_reached = success_of(env)
+    unit = skills.normaliser.scale if goal_reached.unit == "standard deviations" else 1.0
 
     def init(key: Key) -> Float[Array, " k"]:
         return jnp.zeros(1 if skills.continuous else skills.num_skills)
@@ -144,7 +192,7 @@ def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig) -
     def update(key: Key, success: Float[Array, " k"], episodes: Episode) -> tuple[Float[Array, " k"], Metrics]:
         distances, ended = goal_distances(episodes, unit), jax.vmap(lambda episode: episode.ended)(episodes)
         skill = jnp.zeros_like(episodes.skill.index) if skills.continuous else episodes.skill.index
-        success = update_success(success, distances <= SUCCESS_RADIUS, skill, ended)
+        success = update_success(success, distances <= goal_reached.radius, skill, ended)
         distance = jnp.sum(distances * ended) / jnp.maximum(jnp.sum(ended), 1)
         metrics = {"goal_distance": distance, "goal_success": jnp.mean(success)}
         return success, {**metrics, "worst_skill_success": jnp.min(success)}
@@ -158,10 +206,19 @@ def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig) -
         return Objective(**common, reward=lambda state, episode: posterior_reward(skills, episode), needs="steps")
     if not config.rivalry:
         to_goals = distance if skills.continuous else distance.for_goals(skills.goals)
+        terms = RewardTerms(config.radius)
+        if config.reward == "progress":
+            terms = RewardTerms(goal_reached.radius, config.bonus / env.horizon, reward_unit(skills, config))
+
+        def part_rewards(state: Any, memory: Any, part: Episode) -> tuple[Float[Array, " t"], Any]:
+            distances, memory = to_goals.along_part(memory, part.features, part.skill.goal)
+            return rewards_along(config.reward, distances, terms), memory
+
         return Objective(
             **common,
-            reward=lambda state, episode: reward(config.reward, to_goals, config.radius, episode),
-            needs="path" if isinstance(distance, WalkingDistance) else "steps",
+            reward=lambda state, episode: reward(config.reward, to_goals, terms, episode),
+            needs="steps",
+            memory=RewardMemory(lambda state, first: to_goals.start(first), part_rewards),
         )
     return Objective(
         **common,

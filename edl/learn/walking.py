@@ -28,7 +28,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from edl.artifacts import Experience
-from edl.config import config
+from edl.config import check, config
 from edl.graph.landmarks import typical_move
 from edl.graph.shortest_paths import floyd_warshall
 from edl.graph.weighted_graph import EPISODES_PER_BATCH, crossing_points, weighted_graph
@@ -69,6 +69,8 @@ class WalkingConfig:
     """Maximum number of visible landmarks that are stored per landmark."""
     episodes: int = 2000
     """Maximum number of explored episodes used."""
+    stride: int = 1
+    """Steps of the env per move. A robot goes far in many small steps, so one step of it is too short for a move."""
 
 
 class WalkingDistance(Distance):
@@ -98,6 +100,16 @@ class WalkingDistance(Distance):
 
     def along(self, path: Float[Array, "t1 s"], goal: Float[Array, " s"]) -> Float[Array, " t1"]:
         """Follow an episode from landmark to landmark, and measure the distance to the goal at each state."""
+        return self.along_part(self.start(path[0]), path, goal)[0]
+
+    def start(self, state: Float[Array, " s"]) -> Int[Array, ""]:
+        """The landmark at which an episode starts."""
+        return self.first_landmark(state / self.unit)
+
+    def along_part(
+        self, memory: Int[Array, ""], path: Float[Array, "t1 s"], goal: Float[Array, " s"]
+    ) -> tuple[Float[Array, " t1"], Int[Array, ""]]:
+        """The same for a part of an episode. ``memory`` is the landmark that the episode is at when the part begins."""
         path, goal = path / self.unit, goal / self.unit
         to_goal = self.distances_to(goal)
 
@@ -107,8 +119,9 @@ class WalkingDistance(Distance):
             goal_is_visible = (straight <= SIGHT_RADIUS) & (walking <= MAX_DETOUR * straight + SIGHT_SLACK)
             return jnp.where(goal_is_visible, straight, walking)
 
-        distances = jax.vmap(measure)(path, self.follow(path, to_goal))
-        return distances * jnp.exp(jnp.mean(jnp.log(self.unit)))
+        landmarks = self.follow(path, to_goal, memory)
+        distances = jax.vmap(measure)(path, landmarks)
+        return distances * jnp.exp(jnp.mean(jnp.log(self.unit))), landmarks[-1]
 
     def for_goals(self, goals: Float[Array, "k s"]) -> "WalkingDistance":
         """The same distance for these goals only: each goal is located once instead of once per episode."""
@@ -141,13 +154,19 @@ class WalkingDistance(Distance):
         """The row of the nearest reference state."""
         return jnp.argmin(squared_distances(state, self.reference_states))
 
-    def follow(self, path: Float[Array, "t1 s"], to_goal: Float[Array, " m"] | None = None) -> Int[Array, " t1"]:
+    def follow(
+        self,
+        path: Float[Array, "t1 s"],
+        to_goal: Float[Array, " m"] | None = None,
+        first: Int[Array, ""] | None = None,
+    ) -> Int[Array, " t1"]:
         """The landmark that an episode is at, for each of its states.
 
         ``to_goal`` are the distances from all landmarks to a goal. With them, an ambiguous position is the one that is
-        farthest from the goal; without them, it is the closest landmark.
+        farthest from the goal; without them, it is the closest landmark. ``first`` is the landmark of the first state,
+        if the path is not a whole episode.
         """
-        first = self.first_landmark(path[0])
+        first = self.first_landmark(path[0]) if first is None else first
 
         def move(landmark: Int[Array, ""], step: tuple) -> tuple[Int[Array, ""], Int[Array, ""]]:
             state, crosses, crossed = step
@@ -208,7 +227,7 @@ def last_crossing(fractions: Float[Array, "n m"]) -> tuple[Bool[Array, " n"], In
 def walking_distance(key: Key, experience: Experience, config: WalkingConfig) -> WalkingDistance:
     """Build the landmark graph, find all shortest paths, and locate explored states in the graph."""
     episode_key, landmark_key, state_key = jax.random.split(key, 3)
-    paths, valid = sample_episodes(episode_key, experience, config.episodes)
+    paths, valid = sample_episodes(episode_key, with_stride(experience, config.stride), config.episodes)
     unit = typical_move(paths)
     paths = paths / unit
     graph = weighted_graph(landmark_key, paths, valid, config.landmarks, config.spacing)
@@ -229,6 +248,24 @@ def walking_distance(key: Key, experience: Experience, config: WalkingConfig) ->
     )
     states, landmarks = locate_states(state_key, paths, valid, without_references)
     return eqx.tree_at(lambda d: (d.reference_states, d.reference_landmarks), without_references, (states, landmarks))
+
+
+def with_stride(experience: Experience, stride: int) -> Experience:
+    """Every ``stride``-th state of each episode. The first action of each move stands for the move."""
+    steps = experience.paths.shape[1] - 1
+    check(
+        1 <= stride <= steps,
+        f"walking.stride must be between 1 and the {steps} steps of an episode (got {stride}). "
+        "Change --learner.walking.stride.",
+    )
+    if stride == 1:
+        return experience
+    moves = steps // stride
+    return Experience(
+        paths=experience.paths[:, : moves * stride + 1 : stride],
+        actions=experience.actions[:, : moves * stride : stride],
+        lengths=experience.lengths // stride,
+    )
 
 
 def visible_landmarks(

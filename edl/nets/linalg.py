@@ -1,11 +1,14 @@
-"""Matrix products in full float32, and squared distances.
+"""Matrix products in full float32, squared distances, and nearest points.
 
 On a GPU the default precision of a matrix product rounds its inputs to 10 bits. A network tolerates that. Geometry does
 not, because squared distances are small differences of large products.
 """
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
+
+from edl.types import Scalar
 
 
 def exact_matmul(x: Float[Array, "*a"], y: Float[Array, "*b"]) -> Float[Array, "*c"]:
@@ -20,3 +23,12 @@ def squared_distances(x: Float[Array, " s"], points: Float[Array, "n s"]) -> Flo
     which XLA does not vectorise.
     """
     return jnp.sum((points.T - x[:, None]) ** 2, axis=0)
+
+
+def mean_nearest(
+    state: Float[Array, " s"], points: Float[Array, "p s"], real: Bool[Array, " p"], neighbours: int
+) -> Scalar:
+    """Mean distance to the nearest of the ``real`` points; infinite if there are too few."""
+    squares = jnp.where(real, squared_distances(state, points), jnp.inf)
+    negated, _ = jax.lax.top_k(-squares, neighbours)
+    return jnp.mean(jnp.sqrt(-negated))

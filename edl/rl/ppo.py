@@ -21,6 +21,7 @@ advantage is then cut at the end of the part, where it bootstraps from V.
 
 from typing import Any, Literal, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.flatten_util
 import jax.numpy as jnp
@@ -40,7 +41,7 @@ from edl.program import Program
 from edl.rl.advantage import gae
 from edl.types import Key, Metrics, Scalar
 
-SUPPORTED = ("siblings", "privileged", "weight", "entropy_scale", "before_rewards", "learns", "needs")
+SUPPORTED = ("siblings", "privileged", "weight", "entropy_scale", "before_rewards", "learns", "needs", "memory")
 """The optional fields of an `Objective` that PPO uses. It rejects an objective that sets any other."""
 
 
@@ -150,14 +151,35 @@ class PPOState(NamedTuple):
 class RunningEpisode(NamedTuple):
     """An episode under way. ``parts_left`` is the number of parts until its time limit; 0 if it is over.
 
-    ``path`` are the features of its states so far, if the objective needs them; ``begin`` is the number of its steps.
+    ``memory`` is that of the reward, if it has one (`RewardMemory`).
     """
 
     state: PyTree
     skill: Skill
     parts_left: Int[Array, ""]
-    begin: Int[Array, ""]
-    path: Float[Array, "t1 s"] | None
+    memory: Any = None
+
+
+class PPOStart(eqx.Module):
+    """A trained policy as PPO needs it to go on: both networks, and the moments that normalise all their inputs.
+
+    ``reward_unit`` is the length of the way to a goal for which they were rewarded with 1 in training.
+    """
+
+    actor: MLP
+    critic: MLP
+    moments: RunningMoments
+    reward_unit: Scalar
+
+    def with_reward_unit(self, unit: float | Scalar) -> "PPOStart":
+        """The same, for rewards of 1 per ``unit``: the critic's values are multiplied by the ratio of the units."""
+        ratio, critic = self.reward_unit / unit, self.critic
+        weights, biases = (
+            [*critic.weights[:-1], critic.weights[-1] * ratio],
+            [*critic.biases[:-1], critic.biases[-1] * ratio],
+        )
+        critic = MLP(weights, biases, critic.activation)
+        return PPOStart(self.actor, critic, self.moments, jnp.asarray(unit, jnp.float32))
 
 
 class Batch(NamedTuple):
@@ -180,10 +202,15 @@ def ppo(
     codes: Float[Array, "k z"],
     normaliser: Normaliser | None = None,
     integrate: Integration = concatenate,
+    start: PPOStart | None = None,
 ) -> Program[PPOState, SkillPolicy]:
-    """Train pi(a|s,z) to maximise the objective's reward; ``integrate`` combines s and z into the networks' input."""
+    """Train pi(a|s,z) to maximise the objective's reward; ``integrate`` combines s and z into the networks' input.
+
+    With ``start``, training begins with these networks and moments, and with a new optimiser.
+    """
     check_supported(objective, "ppo()", SUPPORTED)
     check_unroll(env, objective, config)
+    check_start(objective, config, start)
     distribution = action_distribution(env.action_space, config.distribution)
     fixed = identity_normaliser(env.observation_size) if normaliser is None else normaliser
     optimiser = optax.adam(linear_schedule(config), eps=config.adam_epsilon)
@@ -206,8 +233,10 @@ def ppo(
         how: dict[str, Any] = {"initialisation": config.initialisation}
         actor = mlp(actor_key, (inputs, *config.hidden, distribution.size), last_scale=1e-2, **how)
         critic = mlp(critic_key, (critic_inputs, *config.hidden, 1), **how)
-        agent = Agent(new_trained(optimiser, actor), new_trained(optimiser, critic))
         moments = running_moments(critic_inputs if normalises_codes(config) else env.observation_size)
+        if start is not None:
+            actor, critic, moments = start.actor, start.critic, start.moments
+        agent = Agent(new_trained(optimiser, actor), new_trained(optimiser, critic))
         running = start_episodes(example_key, env, objective, learned, config) if config.unroll else None
         return PPOState(agent, actor, learned, moments, running)
 
@@ -226,7 +255,8 @@ def ppo(
         if objective.learns == "before":
             learned, metrics = objective.update(update_key, learned, episodes)
         state = state._replace(objective=objective.before_rewards(learned, episodes), running=running)
-        batch, rewards = prepare_batch(state, objective, episodes, policy, config)
+        batch, rewards, memory = prepare_batch(state, objective, episodes, policy, config)
+        running = None if running is None else running._replace(memory=memory)
         agent, losses = update_agent(shuffle_key, state.agent, batch, distribution, optimiser, config)
         moments = update_moments(state, objective, episodes, policy, config)
         learned = state.objective
@@ -260,6 +290,24 @@ def check_unroll(env: Env, objective: Objective, config: PPOConfig) -> None:
     check(
         objective.needs != "episode" and objective.siblings == 1 and objective.learns != "separately",
         f"this method needs whole episodes (got unroll={config.unroll}). Set ppo.unroll to 0.",
+    )
+
+
+def check_start(objective: Objective, config: PPOConfig, start: PPOStart | None) -> None:
+    """Reject settings that do not fit the networks with which training begins."""
+    if start is None:
+        return
+    hidden = tuple(weight.shape[-1] for weight in start.actor.weights[:-1])
+    check(
+        hidden == tuple(config.hidden),
+        f"ppo.hidden must be that of the policy to start from, {hidden} (got {tuple(config.hidden)}). "
+        "Change ppo.hidden, or start from scratch.",
+    )
+    check(
+        normalises_codes(config) and objective.siblings == 1,
+        "a policy to start from has normalised inputs and no siblings (got "
+        f"ppo.normalise={config.normalise}, ppo.normalise_codes={config.normalise_codes}, "
+        f"siblings={objective.siblings}). Set both to true and leave out siblings, or start from scratch.",
     )
 
 
@@ -335,9 +383,10 @@ def new_episode(key: Key, env: Env, objective: Objective, learned: Any, unroll: 
     """An episode at its start, with a skill of the objective."""
     reset_key, skill_key = jax.random.split(key)
     state, skill = env.reset(reset_key), objective.sample(skill_key, learned)
-    first = env.features(env.observe(state))
-    path = jnp.tile(first, (env.horizon + 1, 1)) if objective.needs == "path" else None
-    return RunningEpisode(state, skill, jnp.int32(env.horizon // unroll), jnp.int32(0), path)
+    memory = None
+    if objective.memory is not None:
+        memory = objective.memory.start(learned, env.features(env.observe(state)))
+    return RunningEpisode(state, skill, jnp.int32(env.horizon // unroll), memory)
 
 
 def continue_episodes(
@@ -349,7 +398,10 @@ def continue_episodes(
     running: RunningEpisode,
     unroll: int,
 ) -> tuple[RunningEpisode, Episode]:
-    """Play the next ``unroll`` steps of every episode under way. Episodes that are over are replaced by new ones."""
+    """Play the next ``unroll`` steps of every episode under way. Episodes that are over are replaced by new ones.
+
+    The memory of the reward stays that of the first state of the part, until its rewards are computed.
+    """
 
     def continue_one(key: Key, episode: RunningEpisode) -> tuple[RunningEpisode, Episode]:
         new_key, play_key = jax.random.split(key)
@@ -359,11 +411,8 @@ def continue_episodes(
         state, part = continue_rollout(
             play_key, env, actor_of(policy), episode.skill, episode.state, unroll, draw=noise
         )
-        path = episode.path
-        if path is not None:
-            path = jax.lax.dynamic_update_slice_in_dim(path, part.features[1:], episode.begin + 1, axis=0)
         left = jnp.where(part.ended, 0, episode.parts_left - 1)
-        return RunningEpisode(state, episode.skill, left, episode.begin + unroll, path), part
+        return RunningEpisode(state, episode.skill, left, episode.memory), part
 
     return jax.vmap(continue_one)(jax.random.split(key, running.parts_left.shape[0]), running)
 
@@ -399,23 +448,21 @@ def update_moments(
 
 def rewards_of(
     objective: Objective, learned: Any, episode: Episode, running: RunningEpisode | None
-) -> Float[Array, " t"]:
-    """The rewards of an episode, or of the part that was just played of an episode under way."""
-    if running is None or running.path is None:
-        return objective.reward(learned, episode)
-    steps, horizon = episode.valid.shape[0], running.path.shape[0] - 1
-    begin = running.begin - steps
-    so_far = episode._replace(features=running.path, valid=jnp.arange(horizon) < begin + episode.length)
-    return jax.lax.dynamic_slice_in_dim(objective.reward(learned, so_far), begin, steps)
+) -> tuple[Float[Array, " t"], Any]:
+    """The rewards of an episode, or of the part that was just played of one; and the memory of the reward, if any."""
+    if running is None or objective.memory is None:
+        return objective.reward(learned, episode), None
+    return objective.memory.rewards(learned, running.memory, episode)
 
 
 def prepare_batch(
     state: PPOState, objective: Objective, episodes: Episode, policy: SkillPolicy, config: PPOConfig
-) -> tuple[Batch, Float[Array, "e t"]]:
-    """The batch of the episodes that ``policy`` played, flattened to one row per step; and their rewards."""
+) -> tuple[Batch, Float[Array, "e t"], Any]:
+    """The batch of the episodes that ``policy`` played, one row per step; their rewards; the memory of the reward."""
 
-    def of_one(episode: Episode, running: RunningEpisode | None) -> tuple[Batch, Float[Array, " t"]]:
-        rewards = jnp.where(episode.valid, rewards_of(objective, state.objective, episode, running), 0.0)
+    def of_one(episode: Episode, running: RunningEpisode | None) -> tuple[Batch, Float[Array, " t"], Any]:
+        rewards, memory = rewards_of(objective, state.objective, episode, running)
+        rewards = jnp.where(episode.valid, rewards, 0.0)
         weights = objective.weight(state.objective, episode) * episode.valid
         critic_inputs = network_inputs(objective, state.objective, episode, policy)
         if normalises_codes(config):
@@ -427,11 +474,11 @@ def prepare_batch(
         returns = advantages + values[:-1]
         scales = jnp.full(weights.shape, objective.entropy_scale(state.objective, episode))
         rows = Batch(critic_inputs[:-1], episode.actions, log_probs, advantages, returns, weights, scales)
-        return rows, rewards
+        return rows, rewards, memory
 
-    batch, rewards = jax.vmap(of_one)(episodes, state.running)
+    batch, rewards, memory = jax.vmap(of_one)(episodes, state.running)
     batch = batch._replace(advantages=standardise(batch.advantages, batch.weights))
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch), rewards
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch), rewards, memory
 
 
 def standardise(x: Float[Array, "e t"], weights: Float[Array, "e t"]) -> Float[Array, "e t"]:

@@ -37,13 +37,13 @@ from jaxtyping import Array, Bool, Float, Int
 
 from edl.artifacts import SkillPolicy
 from edl.config import check, config
-from edl.envs.base import Env
-from edl.envs.rollout import Episode, Skill
+from edl.envs.base import Env, random_action
+from edl.envs.rollout import Episode, Skill, empty_skill, rollout
 from edl.nets.distributions import Categorical, TanhGaussian, action_distribution
 from edl.nets.mlp import MLP, Initialisation, mlp
 from edl.nets.normalise import Normaliser, RunningMoments, identity_normaliser, running_moments
 from edl.nets.optim import Trained, gradient_step, new_trained
-from edl.objective import Objective, check_supported, keep_skill
+from edl.objective import LearnerView, Objective, check_supported, keep_skill
 from edl.program import Program
 from edl.rl.ppo import flat_observations, play_episodes
 from edl.rl.replay import (
@@ -61,7 +61,7 @@ from edl.rl.replay import (
 )
 from edl.types import Key, Metrics, Scalar
 
-SUPPORTED = ("before_rewards", "relabel", "linear")
+SUPPORTED = ("before_rewards", "relabel", "linear", "see_learner")
 """The optional fields of an `Objective` that SAC uses. It rejects an objective that sets any other."""
 LOSS_METRICS = ("critic_loss", "value", "entropy", "alpha")
 """Metrics of a gradient step."""
@@ -93,6 +93,9 @@ class SACConfig:
     normalise: bool = True
     """Normalise observations by running moments of the observations seen in training. Otherwise they are normalised by
     the normaliser that the method passes to `sac`, if any."""
+    random_episodes: int = 0
+    """Episodes of random actions that are played before training. Their moments normalise observations until the end,
+    as in the code of METRA. 0: running moments. Only with ``normalise``."""
     value_network: bool = False
     """Learn V(s,z) with a network of its own, and train the policy on Q_1 alone, as in the first version of SAC and in
     the authors' code of EDL. There the target of V starts at random weights and not at those of V; so it does here."""
@@ -212,6 +215,10 @@ def sac(
         learned = objective.init(objective_key)
         agent, targets = new_networks(agent_key, env.observation_size + codes.shape[-1], settings, config, values)
         moments = running_moments(env.observation_size)
+        if config.normalise and config.random_episodes:
+            moments = moments_of_random_play(jax.random.fold_in(example_key, 1), env, config.random_episodes)
+
+        learned = objective.see_learner(learned, LearnerView(policy_of(agent.actor, moments), agent.critics))
 
         def example_transitions() -> Transition:
             episodes = play_episodes(example_key, env, objective, learned, policy_of(agent.actor, moments), 1)
@@ -223,15 +230,18 @@ def sac(
     def step(state: SACState, key: Key) -> tuple[SACState, Metrics]:
         play_key, update_key, draw_key, relabel_key, objective_key = jax.random.split(key, 5)
         policy = policy_of(state.learner.agent.params.actor, state.moments)
-        episodes = play_episodes(play_key, env, objective, state.objective, policy, config.rollouts)
-        rewards, learned = episode_rewards(objective, state.objective, episodes)
+        learned = objective.see_learner(state.objective, LearnerView(policy, state.learner.agent.params.critics))
+        episodes = play_episodes(play_key, env, objective, learned, policy, config.rollouts)
+        rewards, learned = episode_rewards(objective, learned, episodes)
         added = episodes if config.bootstrap else end_at_time_limit(episodes)
         replay = add(state.replay, *to_transitions(added, rewards))
         objective_batch = episodes
         if config.objective_batch_size:
             objective_batch = sample_steps(objective_key, replay, config.objective_batch_size)
         learned, metrics = objective.update(update_key, learned, objective_batch)
-        moments = state.moments.update(*flat_observations(episodes)) if config.normalise else state.moments
+        moments = state.moments
+        if config.normalise and not config.random_episodes:
+            moments = moments.update(*flat_observations(episodes))
         normaliser = policy_of(policy.actor, moments).normaliser
 
         def improve(learner: Learner, draws: Draws) -> tuple[Learner, Metrics]:
@@ -254,6 +264,17 @@ def sac(
         return policy_of(state.learner.agent.params.actor, state.moments)
 
     return Program(init, step, finish, config.iterations, config.rollouts * env.horizon)
+
+
+def moments_of_random_play(key: Key, env: Env, num_episodes: int) -> RunningMoments:
+    """The moments of the observations in episodes of uniformly random actions."""
+
+    def play(key: Key) -> Episode:
+        act = lambda key, *_: (random_action(key, env.action_space), jnp.zeros(0))  # noqa: E731
+        return rollout(key, env, act, empty_skill())
+
+    episodes = jax.vmap(play)(jax.random.split(key, num_episodes))
+    return running_moments(env.observation_size).update(*flat_observations(episodes))
 
 
 def check_config(env: Env, objective: Objective, config: SACConfig) -> None:

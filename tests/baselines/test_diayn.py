@@ -17,6 +17,7 @@ from edl.program import run_program
 from edl.rl.replay import Transition, empty_replay, sample_steps
 from tests.baselines.probe import TINY_SAC
 from tests.compiling import jit
+from tests.explore.thruster import Thruster
 
 SMALL = dataclasses.replace(TINY_SAC, iterations=100, objective_batch_size=2560)
 
@@ -46,6 +47,19 @@ def test_the_classifier_is_trained_on_the_next_states_of_replayed_steps():
     loss, metrics = classifier_loss(MLP([jnp.eye(2)], [jnp.zeros(2)]), rows)
     assert loss == pytest.approx(np.log(1 + np.e), abs=1e-6)  # -log softmax((1, 0))[1]
     assert metrics["accuracy"] == 0
+
+
+def test_the_classifier_can_see_the_observation():
+    tiny = {"iterations": 1, "rollouts": 2, "update_every": 8, "batch_size": 4, "capacity": 100, "hidden": (4,)}
+    config = dataclasses.replace(DIAYNConfig.robot(**tiny, warmup=8, random_episodes=2), num_skills=3, hidden=(4,))
+    program = diayn(Thruster(horizon=8), config)
+    state = jax.eval_shape(program.init, jax.random.key(0))
+    assert state.objective.model.params.input_size == 4
+    policy = jax.eval_shape(lambda key: program.finish(program.init(key)), jax.random.key(0))
+    assert policy.pick.classifier.input_size == 2  # a target is given by its features
+    after, metrics = jax.eval_shape(program.step, state, jax.random.key(1))
+    assert jax.tree.structure(after) == jax.tree.structure(state)
+    assert {"accuracy", "alpha"} <= metrics.keys()
 
 
 @pytest.fixture(scope="module")

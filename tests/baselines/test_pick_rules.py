@@ -7,14 +7,17 @@ import pytest
 
 from edl import baselines
 from edl.artifacts import PosteriorPick, SkillModel
-from edl.baselines.metra import DirectionOfTarget
+from edl.baselines.aps import ModeWithBonus
+from edl.baselines.directions import DirectionOfTarget
+from edl.baselines.fb import Backward
 from edl.baselines.pick_rules import MostLikelySkill, NearestMean, TargetAsGoal
+from edl.baselines.rsd import PointInMap
 from edl.baselines.snn4hrl import NearestVisitedCell, SNN4HRLConfig, cell_index, nearest_visited_cell
 from edl.baselines.vic import MostLikelyEnd
 from edl.baselines.visr import ModeOfPosterior
 from edl.nets.mlp import MLP
 from edl.nets.normalise import Normaliser
-from tests.laws.cases import ENV, shrink
+from tests.laws.cases import ENV, RECORDED, quick_first, shrink
 
 RULES = {
     "reverse_mi": MostLikelySkill,
@@ -28,6 +31,19 @@ RULES = {
     "visr": ModeOfPosterior,
     "discern": TargetAsGoal,
     "skewfit": TargetAsGoal,
+    "metra_ppo": DirectionOfTarget,
+    "lsd": DirectionOfTarget,
+    "csd": DirectionOfTarget,
+    "csf": DirectionOfTarget,
+    "apt": type(None),
+    "cic": type(None),
+    "aps": ModeWithBonus,
+    "becl": type(None),
+    "disco_dance": MostLikelySkill,
+    "rsd": PointInMap,
+    "hilp": DirectionOfTarget,
+    "fb": Backward,
+    "map_elites": NearestMean,
 }
 
 
@@ -40,10 +56,11 @@ def picks(rule, *targets):
     return [np.asarray(rule(jnp.array(target))).tolist() for target in targets]
 
 
-@pytest.mark.parametrize("name", baselines.METHODS)
+@pytest.mark.parametrize("name", quick_first(baselines.METHODS))
 def test_every_method_has_its_rule(name):
     method = baselines.METHODS[name]
-    program = method.build(ENV, shrink(method.config()))
+    inputs = (ENV, RECORDED) if method.offline else (ENV,)
+    program = method.build(*inputs, shrink(method.config()))
     policy = jax.eval_shape(lambda key: program.finish(program.init(key)), jax.random.key(0))
     assert isinstance(policy.pick, RULES[name])
     if policy.pick is None:

@@ -4,11 +4,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from edl.artifacts import SkillPolicy
 from edl.envs.gridworld import gridworld
 from edl.envs.rollout import Episode, Skill
 from edl.explore.bonus import RecordingState, no_skill, reached_states, record_experience
 from edl.explore.random_walk import random_episode
-from edl.objective import LinearReward, Objective
+from edl.nets.distributions import Categorical
+from edl.nets.mlp import MLP
+from edl.nets.normalise import identity_normaliser
+from edl.objective import LearnerView, LinearReward, Objective, RewardMemory
 
 KEY = jax.random.key(0)
 ENV = gridworld(4, 4, 5)
@@ -28,8 +32,10 @@ FULL = Objective(
     before_rewards=lambda learned, episodes: learned + 10,
     learns="before",
     needs="steps",
+    memory=RewardMemory(lambda learned, first: learned, lambda learned, memory, part: (learned * part.valid, memory)),
     relabel=lambda key, learned, step, later: Skill(later, jnp.int32(learned)),
     linear=LinearReward(lambda learned, episode: learned * episode.features[1:], lambda codes: codes[None]),
+    see_learner=lambda learned, learner: learned + 20,
 )
 """Every field differs from its default and depends on the state, which must be the number that ``init`` returns."""
 
@@ -45,6 +51,7 @@ def test_every_field_of_the_objective_survives_recording():
     assert all(getattr(FULL, name) != default for name, default in defaults.items())
     assert (recording.siblings, recording.learns) == (2, "before")
     assert recording.needs == "episode"  # experience consists of whole episodes
+    assert recording.memory is None
     assert_equal(recording.sample(KEY, state), FULL.sample(KEY, learned))
     for name in ("reward", "privileged", "weight", "entropy_scale"):
         assert_equal(getattr(recording, name)(state, ONE), getattr(FULL, name)(learned, ONE))
@@ -56,6 +63,9 @@ def test_every_field_of_the_objective_survives_recording():
     after = recording.before_rewards(state, EPISODES)
     assert after.learned == FULL.before_rewards(learned, EPISODES) == 11
     assert after._replace(learned=None) == state._replace(learned=None)
+    net = MLP([jnp.zeros((2, 1))], [jnp.zeros(1)])
+    learner = LearnerView(SkillPolicy(net, identity_normaliser(2), Categorical(1), jnp.zeros((1, 0))), net)
+    assert recording.see_learner(state, learner).learned == FULL.see_learner(learned, learner) == 21
     covered = {
         "siblings",
         "privileged",
@@ -64,8 +74,10 @@ def test_every_field_of_the_objective_survives_recording():
         "before_rewards",
         "learns",
         "needs",
+        "memory",
         "relabel",
         "linear",
+        "see_learner",
     }
     assert covered == set(defaults), "a new field of Objective needs a line in this test"
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from edl.config import ConfigError
-from edl.explore.dataset import dataset, load_dataset
+from edl.envs.maze import maze
+from edl.explore.dataset import dataset, load_dataset, load_experience
 from edl.explore.region import Region
 from edl.program import run_program
 
@@ -145,3 +146,32 @@ def test_a_dataset_is_a_program():
     states, _ = jax.jit(lambda key, samples: run_program(dataset(samples), key))(jax.random.key(0), STATES)
     np.testing.assert_array_equal(states.samples, STATES)
     assert states.experience is None
+
+
+def test_recorded_episodes_are_read_with_their_actions(tmp_path):
+    env = maze("square")
+    states = np.arange(12.0).reshape(6, 2) / 10
+    actions = np.arange(12.0).reshape(6, 2) / 100
+    np.savez(tmp_path / "log.npz", states=states, actions=actions, ends=[0, 0, 1, 1, 0, 1])
+    found = load_experience(tmp_path / "log.npz", env)
+    assert found.samples.shape == (5, 2)  # the episode of one state has no step
+    np.testing.assert_array_equal(found.experience.lengths, [2, 1])
+    np.testing.assert_allclose(found.experience.paths[0], states[:3], rtol=1e-6)
+    np.testing.assert_allclose(found.experience.actions[1, :1], actions[4:5], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"states": np.zeros((3, 2))}, "missing: actions, ends"),
+        ({"states": np.zeros((3, 2)), "actions": np.zeros((2, 2)), "ends": np.ones(3)}, "got 3, 2 and 3"),
+        ({"states": np.zeros((3, 2)), "actions": np.zeros((3, 5)), "ends": np.ones(3)}, "has 5 columns"),
+        ({"states": np.zeros((3, 2)), "actions": np.zeros((3, 2)), "ends": np.ones(3)}, "at least two states"),
+    ],
+)
+def test_unusable_episodes_are_rejected(tmp_path, arrays, message):
+    np.savez(tmp_path / "log.npz", **arrays)
+    with pytest.raises(ConfigError, match=message):
+        load_experience(tmp_path / "log.npz", maze("square"))
+    with pytest.raises(ConfigError, match=r"must be a \.npz file"):
+        load_experience(tmp_path / "log.csv", maze("square"))

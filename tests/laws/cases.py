@@ -1,22 +1,33 @@
 """Every method of every registry, and stage 3, each with a config that is as small as possible."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import pytest
 
 from edl import baselines, discover, explore
-from edl.artifacts import SkillModel, States
+from edl.artifacts import Experience, SkillModel, States
 from edl.envs.maze import maze
 from edl.learn import LearnConfig, learn
 from edl.learn.distance import EuclideanDistance
 from edl.nets.normalise import identity_normaliser
 from edl.program import Program
 
+SLOW_METHODS = (
+    *("metra_ppo", "lsd", "csd", "apt", "cic", "aps"),
+    *("becl", "disco_dance", "rsd", "fb", "map_elites"),
+)
+"""Methods without stages whose laws are slow tests, because they have the learner of another method."""
 HORIZON = 6
 ENV = maze("square", horizon=HORIZON)
+EXPERIENCE = Experience(
+    paths=jax.random.uniform(jax.random.key(8), (5, HORIZON + 1, 2), minval=-3.0, maxval=2.0),
+    actions=jax.random.uniform(jax.random.key(9), (5, HORIZON, 2), minval=-0.9, maxval=0.9),
+    lengths=jnp.array([6, 3, 6, 1, 6]),
+)
 STATES = States(samples=jax.random.uniform(jax.random.key(7), (200, 2), minval=-3.0, maxval=2.0))
 GOALS = jnp.array([[-1.0, 0.0], [1.0, 0.5], [0.0, 1.0]])
 SKILLS = SkillModel(GOALS, GOALS, GOALS, jnp.full(3, 1 / 3), None, None, identity_normaliser(2))
@@ -45,6 +56,8 @@ SMALL: dict[str, Any] = {
     "candidates": 8,
     "sources": 2,
     "cells": 64,
+    "places": 64,
+    "round_iterations": 2,
     "num_samples": 50,
     "num_skills": 3,
     "restarts": 2,
@@ -82,9 +95,15 @@ def shrink(config: Any) -> Any:
 
 
 REGISTRIES = {"explore": (explore, (ENV,)), "discover": (discover, (STATES,)), "baselines": (baselines, (ENV,))}
+RECORDED = States(STATES.samples, EXPERIENCE)
 CASES = [
-    Case(stage, name, method.build, inputs, shrink(method.config()))
+    Case(stage, name, method.build, (ENV, RECORDED) if method.offline else inputs, shrink(method.config()))
     for stage, (folder, inputs) in REGISTRIES.items()
     for name, method in folder.METHODS.items()
 ]
 CASES.append(Case("learn", "edl", learn, (ENV, SKILLS, EuclideanDistance()), shrink(LearnConfig())))
+
+
+def quick_first(methods: Iterable[str]) -> list:
+    """Names of methods as test parameters; those in `SLOW_METHODS` are slow."""
+    return [pytest.param(name, marks=pytest.mark.slow) if name in SLOW_METHODS else name for name in methods]

@@ -1,6 +1,8 @@
-"""Mark as slow the law tests that compile a method a second time, except for one or more methods per learner."""
+"""Mark as slow the law tests that compile a method a second time, and those of methods that resemble others."""
 
 import pytest
+
+from tests.laws.cases import SLOW_METHODS
 
 COMPILES_AGAIN = "test_a_seed_alone_equals_that_seed_in_a_batch"
 FAST_CASES = (
@@ -9,9 +11,12 @@ FAST_CASES = (
 )
 """The methods for which the test is not slow: at least one per learner."""
 
+SLOW_CASES = ("explore-tldr]", *(f"baselines-{name}]" for name in SLOW_METHODS))
+"""Methods whose laws are all slow: they have the learner of another one, whose laws are not."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         name, _, case = item.name.partition("[")
-        if name == COMPILES_AGAIN and not case.startswith(FAST_CASES):
+        if case.startswith(SLOW_CASES) or (name == COMPILES_AGAIN and not case.startswith(FAST_CASES)):
             item.add_marker(pytest.mark.slow)

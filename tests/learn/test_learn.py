@@ -110,7 +110,7 @@ def test_a_policy_that_observes_more_than_the_state_has_no_normaliser():
 
 
 def test_the_objective_only_counts_which_skills_succeed():
-    objective = edl_objective(SKILLS, EuclideanDistance(), PLAIN)
+    objective = edl_objective(SKILLS, EuclideanDistance(), PLAIN, CORRIDOR)
     success = objective.init(jax.random.key(0))
     np.testing.assert_array_equal(success, np.zeros(len(GOALS)))
     episodes = jax.tree.map(
@@ -142,13 +142,13 @@ def test_goal_metrics_use_the_last_valid_state():
 
 
 def test_with_rivalry_the_critic_sees_the_normalised_antigoal():
-    objective = edl_objective(SKILLS, EuclideanDistance(), RIVALRY)
+    objective = edl_objective(SKILLS, EuclideanDistance(), RIVALRY, CORRIDOR)
     rivals = episode([[0.0, 0.0], [1.0, 0.0]], GOALS[1], rival=[1.6, 0.3])
     assert objective.siblings == 2
     np.testing.assert_allclose(objective.privileged(None, rivals), [1.0, 1.0], rtol=1e-5)
     np.testing.assert_allclose(objective.reward(None, rivals), [-1.0 + np.hypot(0.6, 0.3)], rtol=1e-5)
     assert objective.weight(None, rivals) == 1.0
-    raw = edl_objective(SKILLS, EuclideanDistance(), dataclasses.replace(RIVALRY, scale_inputs=False))
+    raw = edl_objective(SKILLS, EuclideanDistance(), dataclasses.replace(RIVALRY, scale_inputs=False), CORRIDOR)
     np.testing.assert_allclose(raw.privileged(None, rivals), [1.6, 0.3])
     reached = rivals._replace(rival=GOALS[1] + 0.1)
     np.testing.assert_allclose(raw.privileged(None, reached), GOALS[1])  # the rival succeeded
@@ -157,7 +157,7 @@ def test_with_rivalry_the_critic_sees_the_normalised_antigoal():
 @pytest.mark.parametrize(("focus", "share"), [(0.0, 0.5), (1.0, 0.2 / 1.4)])
 def test_skills_that_fail_are_drawn_more_often(focus, share):
     """The second of two skills always succeeds: it has weight 0.2, and the first has 0.2 + focus."""
-    objective = edl_objective(SKILLS, EuclideanDistance(), dataclasses.replace(PLAIN, focus=focus))
+    objective = edl_objective(SKILLS, EuclideanDistance(), dataclasses.replace(PLAIN, focus=focus), CORRIDOR)
     success = jnp.array([0.0, 1.0])
     drawn = jax.vmap(lambda key: objective.sample(key, success))(jax.random.split(jax.random.key(0), 2000))
     np.testing.assert_array_equal(drawn.goal, GOALS[drawn.index])
@@ -165,7 +165,7 @@ def test_skills_that_fail_are_drawn_more_often(focus, share):
 
 
 def test_a_skill_that_fails_where_others_succeed_gets_more_entropy():
-    objective = edl_objective(SKILLS, EuclideanDistance(), dataclasses.replace(PLAIN, entropy_boost=10.0))
+    objective = edl_objective(SKILLS, EuclideanDistance(), dataclasses.replace(PLAIN, entropy_boost=10.0), CORRIDOR)
     one = episode([[0.0, 0.0], [2.0, 0.3]], GOALS[1])
     scales = [
         objective.entropy_scale(jnp.array([0.2, 0.8]), one._replace(skill=one.skill._replace(index=jnp.int32(index))))
@@ -221,9 +221,9 @@ def test_learn_uses_the_distance_that_it_is_given():
     config = LearnConfig(distance="normalised", ppo=dataclasses.replace(TINY, iterations=1, rollouts=4))
 
     @jit
-    def goal_distance(distance):
+    def total_reward(distance):
         _, metrics = run_program(learn(CORRIDOR, SKILLS, distance, config), jax.random.key(0))
-        return metrics["goal_distance"][0]
+        return metrics["return"][0]
 
-    normalised, euclidean = goal_distance(distance_for(config, SKILLS, None)), goal_distance(EuclideanDistance())
+    normalised, euclidean = total_reward(distance_for(config, SKILLS, None)), total_reward(EuclideanDistance())
     assert not np.isclose(normalised, euclidean)

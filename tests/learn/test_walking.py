@@ -1,5 +1,6 @@
 """Walking distance is estimated from moves alone, and no path leads through a wall."""
 
+import dataclasses
 import functools
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from edl.artifacts import Experience
+from edl.config import ConfigError
 from edl.envs import layouts
 from edl.envs.maze import MazeState, maze
 from edl.evaluate.geodesic import Geodesic
@@ -236,3 +238,43 @@ def test_walking_distance_under_vmap_equals_each_seed_alone():
     both = jit(jax.vmap(lambda key, e: walking_distance(key, e, config)))(keys, two)
     alone = jit(lambda key, e: walking_distance(key, e, config))(keys[1], experience)
     assert np.allclose(np.asarray(both.path_lengths[1]), np.asarray(alone.path_lengths), atol=1e-4)
+
+
+def test_a_part_of_an_episode_is_measured_like_the_whole(build):
+    """The landmark at the end of a part is remembered, and nothing else is needed to go on."""
+    experience = in_two_rooms()
+    distance, goal = build(jax.random.key(0), experience, CONFIG), jnp.array([3.0, 0.0])
+    path = experience.paths[7]
+
+    @jit
+    def in_parts(distance, path):
+        memory, found = distance.start(path[0]), []
+        for begin in range(0, 50, 10):
+            distances, memory = distance.along_part(memory, path[begin : begin + 11], goal)
+            found.append(distances[1:])
+        return jnp.concatenate(found)
+
+    np.testing.assert_allclose(in_parts(distance, path), along(distance, path, goal)[1:], rtol=1e-5)
+
+
+def test_small_steps_are_moves_if_they_are_taken_together(build):
+    """An env that needs 4 steps per move: with a stride of 4 the distance is that of the moves."""
+    experience, stride = in_two_rooms(), 4
+    starts, ends = experience.paths[:, :-1, None], experience.paths[:, 1:, None]
+    shares = jnp.arange(stride)[:, None] / stride
+    between = (starts + shares * (ends - starts)).reshape(len(starts), -1, 2)
+    slow = Experience(
+        jnp.concatenate([between, experience.paths[:, -1:]], axis=1),
+        jnp.repeat(experience.actions, stride, axis=1),
+        experience.lengths * stride,
+    )
+    config = dataclasses.replace(CONFIG, stride=stride)
+    expected, found = build(jax.random.key(0), experience, CONFIG), build(jax.random.key(0), slow, config)
+    np.testing.assert_allclose(found.unit, expected.unit, rtol=1e-5)
+    np.testing.assert_allclose(found.landmarks, expected.landmarks, atol=1e-4)
+    # Along the small steps, the distance to the goal is close to that along the moves.
+    goal = jnp.array([3.0, 0.0])
+    whole, fine = along(expected, experience.paths[7], goal), along(found, slow.paths[7], goal)
+    assert np.median(np.abs(np.asarray(fine)[::stride] - np.asarray(whole))) < 0.1
+    with pytest.raises(ConfigError, match=r"walking.stride must be between 1 and the 50 steps .* \(got 51\)"):
+        walking_distance(jax.random.key(0), experience, dataclasses.replace(CONFIG, stride=51))

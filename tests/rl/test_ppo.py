@@ -17,13 +17,14 @@ from edl.envs.gridworld import chain
 from edl.envs.maze import maze
 from edl.nets.distributions import Categorical, action_distribution
 from edl.nets.mlp import MLP, mlp
-from edl.nets.normalise import Normaliser, running_moments
+from edl.nets.normalise import Normaliser, RunningMoments, running_moments
 from edl.nets.optim import new_trained
-from edl.objective import LinearReward, per_move
+from edl.objective import LinearReward, RewardMemory, per_move
 from edl.rl.ppo import (
     Agent,
     Batch,
     PPOConfig,
+    PPOStart,
     PPOState,
     clip_gradients,
     continue_episodes,
@@ -153,7 +154,7 @@ def siblings():
     def run(key):
         policy = SkillPolicy(agent.actor.params, normaliser, distribution, CODES)
         episodes = play_episodes(key, env, objective, None, policy, 6)
-        batch, rewards = prepare_batch(state, objective, episodes, policy, TINY)
+        batch, rewards, _ = prepare_batch(state, objective, episodes, policy, TINY)
         params = jax.vmap(agent.actor.params)(batch.inputs[:, :4])
         log_probs = jax.vmap(distribution.log_prob)(params, batch.actions)
         return episodes, batch, rewards, log_probs
@@ -383,7 +384,7 @@ def normalised_codes():
     def run(key):
         state, policy, _ = trained(ppo, env, objective, config, key)
         episodes = play_episodes(key, env, objective, None, policy, 4)
-        batch, _ = prepare_batch(state, objective, episodes, policy, config)
+        batch, _, _ = prepare_batch(state, objective, episodes, policy, config)
         return state, policy, episodes, batch
 
     return run(KEY)
@@ -425,11 +426,18 @@ def test_the_policy_has_averaged_parameters(averaging):
     assert np.abs(actors[2].weights[0] - actors[0].weights[0]).max() > 1e-4
 
 
+STEPS_SO_FAR = RewardMemory(
+    start=lambda state, features: jnp.float32(0.0),
+    rewards=lambda state, steps, part: (steps + 1 + jnp.arange(2.0), steps + 2),
+)
+"""The reward is the number of the step in its episode."""
+
+
 @pytest.fixture(scope="module")
 def unrolled():
     """Six iterations of parts of two steps of episodes of six: the states and the parts of all iterations."""
     env = maze("square", horizon=6)
-    objective = objective_of(lambda s: s[0])._replace(needs="path")
+    objective = objective_of(lambda s: s[0])._replace(needs="steps", memory=STEPS_SO_FAR)
     config = dataclasses.replace(TINY, iterations=6, rollouts=16, unroll=2)
 
     @jit
@@ -440,7 +448,9 @@ def unrolled():
         for part_key in jax.random.split(key, 6):
             befores.append(running)
             running, part = continue_episodes(part_key, env, objective, None, policy, running, 2)
-            parts.append((running, part))
+            rewards, memory = jax.vmap(lambda e, r: rewards_of(objective, None, e, r))(part, running)
+            running = running._replace(memory=memory)
+            parts.append((running, part, rewards))
         return befores, parts
 
     return run(KEY)
@@ -448,7 +458,7 @@ def unrolled():
 
 def test_parts_follow_each_other_until_the_episode_is_over(unrolled):
     _, parts = unrolled
-    for (before, earlier), (_, later) in itertools.pairwise(parts):
+    for (before, earlier, _), (_, later, _) in itertools.pairwise(parts):
         over = np.asarray(before.parts_left) == 0
         joined = np.all(np.isclose(earlier.observations[:, -1], later.observations[:, 0]), axis=-1)
         np.testing.assert_array_equal(joined, ~over)
@@ -459,27 +469,41 @@ def test_parts_follow_each_other_until_the_episode_is_over(unrolled):
 def test_episodes_end_at_different_times_and_after_three_parts(unrolled):
     befores, parts = unrolled
     assert set(np.asarray(befores[0].parts_left).tolist()) == {1, 2, 3}
-    for running, part in parts[3:]:  # the shortened first episodes are over
+    for running, part, _ in parts[3:]:  # the shortened first episodes are over
         ended = np.asarray(jax.vmap(lambda episode: episode.ended)(part))
         np.testing.assert_array_equal(ended, np.asarray(running.parts_left) == 0)
         assert 0 < ended.sum() < 16
-        np.testing.assert_array_equal(np.asarray(running.begin), 6 - 2 * np.asarray(running.parts_left))
+        np.testing.assert_array_equal(np.asarray(running.memory), 6 - 2 * np.asarray(running.parts_left))
 
 
-def test_the_path_so_far_is_that_of_the_parts(unrolled):
-    _, parts = unrolled
-    running, last = parts[-1]
-    for i in range(16):
-        begin = int(running.begin[i])
-        np.testing.assert_allclose(running.path[i, begin - 2 : begin + 1], last.features[i], atol=1e-6)
+def test_a_reward_remembers_the_parts_before(unrolled):
+    befores, parts = unrolled
+    for before, (_, _, rewards) in zip(befores, parts, strict=True):
+        steps = np.where(np.asarray(before.parts_left) == 0, 0, np.asarray(before.memory))
+        np.testing.assert_array_equal(rewards, steps[:, None] + [1, 2])
 
 
-def test_a_reward_of_the_path_so_far_is_cut_to_the_part(unrolled):
-    _, parts = unrolled
-    running, last = jax.tree.map(lambda x: x[0], parts[-1])
-    number_of_step = objective_of(None)._replace(reward=lambda state, episode: jnp.arange(6.0))
-    rewards = rewards_of(number_of_step, None, last, running)
-    np.testing.assert_array_equal(rewards, [running.begin - 2, running.begin - 1])
+def test_training_goes_on_with_given_networks_and_moments():
+    env, config = (
+        maze("square", horizon=6),
+        dataclasses.replace(TINY, iterations=1, normalise=True, normalise_codes=True),
+    )
+    objective = objective_of(lambda s: s[0])
+    trained_state = jit(ppo(env, objective, config, codes=CODES).init)(jax.random.key(5))
+    moments = RunningMoments(jnp.float32(9.0), jnp.arange(4.0), jnp.full(4, 9.0 * 4))
+    start = PPOStart(trained_state.agent.actor.params, trained_state.agent.critic.params, moments, jnp.float32(2.0))
+    program = ppo(env, objective, config, codes=CODES, start=start)
+    state = jit(program.init)(KEY)
+    inputs = jnp.array([1.0, 2.0, 0.0, 1.0])
+    np.testing.assert_array_equal(state.agent.critic.params(inputs), start.critic(inputs))
+    expected = start.actor((inputs - jnp.arange(4.0)) / 2)
+    np.testing.assert_allclose(program.finish(state)(inputs[:2], inputs[2:]), expected, atol=1e-5)
+    # Twice the unit of length: half the reward, so half the value.
+    np.testing.assert_allclose(start.with_reward_unit(4.0).critic(inputs), start.critic(inputs) / 2, rtol=1e-5)
+    with pytest.raises(ConfigError, match=r"ppo.hidden must be that of the policy to start from, \(\d+.*got \(7,\)"):
+        ppo(env, objective, dataclasses.replace(config, hidden=(7,)), codes=CODES, start=start)
+    with pytest.raises(ConfigError, match=r"normalised inputs and no siblings \(got ppo.normalise=True, .*codes=False"):
+        ppo(env, objective, dataclasses.replace(config, normalise_codes=False), codes=CODES, start=start)
 
 
 def test_learns_from_parts_of_episodes():

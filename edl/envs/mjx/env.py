@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from edl.envs.base import Box, Env, Step
 from edl.envs.features import Features, select_features
 from edl.envs.maze import Maze
+from edl.envs.mjx.features import are_lengths
 from edl.envs.mjx.physics import Physics, PhysicsState
 from edl.envs.mjx.walls import UNITS_PER_CELL, WallMap
 from edl.types import Key
@@ -31,6 +32,11 @@ class MjxEnv(Env):
     @property
     def action_space(self) -> Box:
         return self.physics.action_space
+
+    @property
+    def features_are_lengths(self) -> bool:
+        """Whether all features are positions in the world. They then share a unit, which angles do not."""
+        return are_lengths(self.selection, self.physics.model)
 
     def reset(self, key: Key) -> PhysicsState:
         return self.physics.reset(key)

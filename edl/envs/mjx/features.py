@@ -50,6 +50,18 @@ def choose_features(features: str | Features | None, model: Any, name: str) -> C
     return ChosenFeatures(tuple(parts), dims, bodies, size + 3 * len(bodies), len(dims))
 
 
+def are_lengths(selection: Features, model: Any) -> bool:
+    """Whether the features are positions of slide joints, free joints or bodies. Not known of a Python function."""
+    if callable(selection):
+        return False
+    kinds = load_library().mujoco.mjtJoint
+    sizes = {kinds.mjJNT_FREE: 3, kinds.mjJNT_SLIDE: 1}
+    lengths = set(range(model.nq + model.nv, max(selection, default=0) + 1))  # the bodies
+    for kind, first in zip(model.jnt_type, model.jnt_qposadr, strict=True):
+        lengths |= set(range(first, first + sizes.get(kinds(kind), 0)))
+    return set(selection) <= lengths
+
+
 class _Names:
     """Looks up names in a model, and collects the bodies that were named."""
 

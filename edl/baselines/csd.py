@@ -1,0 +1,118 @@
+"""CSD: controllability-aware unsupervised skill discovery (Park, Lee, Lee and Abbeel, ICML 2023).
+
+One of METRA's family (`edl.baselines.directions`). Under Euclidean distance (LSD), skills do what is easy: they change
+the features that the agent controls anyway. CSD replaces the distance by how unlikely a move is under the agent's own
+behaviour, so that moves which are hard to make are long:
+
+    max_{pi, phi}  E[ sum_t (phi(s_{t+1}) - phi(s_t)) . z ]        s.t. ||phi(s) - phi(s')||^2 <= d(s, s')
+    d(s, s')    = (s' - mu(s))^T Sigma(s)^-1 (s' - mu(s))  =  -2 log q(s'|s) + const(s)
+    r(s, s', z) = (phi(s') - phi(s)) . z
+
+q(s'|s) = N(mu(s), Sigma(s)), with diagonal Sigma, is fitted to replayed moves by maximum likelihood. As in the authors'
+code, q models the difference s' - s, Sigma^-1 is divided by the geometric mean of its diagonal, so that d only says
+which directions are hard and keeps the unit of the states, and the constraint is enforced by dual descent on log
+lambda, as in METRA.
+
+Departs from the authors' code:
+- Squared norms are sums over dimensions on both sides; theirs are means over the dimensions of s and of z.
+- In each iteration, q, phi and lambda make all their gradient steps before the policy.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from edl.artifacts import SkillPolicy
+from edl.baselines.directions import (
+    ConstrainedMap,
+    DirectionMethod,
+    SkillKind,
+    constrained_loss,
+    constrained_map,
+    train_directions,
+    weighted_mean,
+)
+from edl.baselines.model_fitting import ModelInput, Moves
+from edl.config import config
+from edl.envs.base import Env
+from edl.nets.mlp import MLP, mlp
+from edl.program import Program
+from edl.rl.sac import SACConfig
+from edl.types import Key, Metrics, Scalar
+
+LOG_DEVIATIONS = (-5.0, 2.0)
+"""Least and largest logarithm of a standard deviation of q(s'|s)."""
+
+
+@config
+class CSDConfig:
+    """First lambda and epsilon are those of METRA, and so are the learner's settings."""
+
+    num_skills: int = 10
+    """Number of skills, or of example codes to evaluate if skills are continuous."""
+    skills: SkillKind = "discrete"
+    """One-hot skills, or unit vectors."""
+    skill_size: int = 2
+    """Dimensions of a continuous skill."""
+    hidden: tuple[int, ...] = (128, 128)
+    """Sizes of the hidden layers of phi and of q(s'|s)."""
+    learning_rate: float = 1e-3
+    """Learning rate of phi, q(s'|s) and log lambda."""
+    first_lambda: float = 30.0
+    """Initial value of the multiplier lambda."""
+    slack: float = 1e-3
+    """epsilon, the largest slack of the constraint that counts."""
+    minibatches: int = 50
+    """Gradient steps of phi, q and lambda per iteration, over the steps that SAC samples from its replay buffer."""
+    match_policy: bool = False
+    """Instead, phi makes as many gradient steps as the policy, with batches of the same size, as in METRA's code."""
+    sees: ModelInput = "features"
+    """The input of phi: the features that skills are about, or the whole observation."""
+    sac: SACConfig = SACConfig(
+        iterations=500,
+        rollouts=20,
+        update_every=20,
+        objective_batch_size=6400,
+        learn_entropy_weight=True,
+        target_entropy_share=0.3,
+        entropy_weight=0.01,
+    )
+    """Settings of SAC."""
+
+
+class ControllabilityMap(eqx.Module):
+    """The map with its multiplier, and the network of mu(s) - s and of the log deviations of q(s'|s)."""
+
+    map: ConstrainedMap
+    moves: MLP
+
+
+def csd(env: Env, config: CSDConfig) -> Program[Any, SkillPolicy]:
+    """Train skills that go far where the agent rarely goes by itself. ``policy.model`` is phi."""
+
+    def init(key: Key, inputs: int, size: int) -> ControllabilityMap:
+        map_key, moves_key = jax.random.split(key)
+        learned = constrained_map(map_key, (inputs, *config.hidden, size), config.first_lambda)
+        return ControllabilityMap(learned, mlp(moves_key, (inputs, *config.hidden, 2 * inputs)))
+
+    def loss(params: ControllabilityMap, rows: Moves, directions: Float[Array, "n z"]) -> tuple[Scalar, Metrics]:
+        scores, distances = jax.vmap(move_scores, (None, 0, 0))(params.moves, rows.before, rows.after)
+        bounds = jax.lax.stop_gradient(distances)
+        map_loss, metrics = constrained_loss(params.map, rows, directions, bounds, config.slack)
+        log_likelihood = weighted_mean(rows, scores)
+        return map_loss - log_likelihood, {**metrics, "log_likelihood": log_likelihood}
+
+    return train_directions(env, config, DirectionMethod(init, lambda params: params.map.phi, loss))
+
+
+def move_scores(moves: MLP, before: Float[Array, " s"], after: Float[Array, " s"]) -> tuple[Scalar, Scalar]:
+    """log q(s'|s) up to a constant, and the distance d(s, s')."""
+    mean, log_deviation = jnp.split(moves(before), 2)
+    log_deviation = jnp.clip(log_deviation, *LOG_DEVIATIONS)
+    errors = after - before - mean
+    scaled = (errors / jnp.exp(log_deviation)) ** 2
+    distance = jnp.sum(errors**2 * jnp.exp(2 * (jnp.mean(log_deviation) - log_deviation)))
+    return -0.5 * jnp.sum(scaled) - jnp.sum(log_deviation), distance

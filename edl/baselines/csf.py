@@ -1,0 +1,97 @@
+"""CSF: contrastive successor features (Zheng, Tuyls, Peng and Eysenbach, ICLR 2025).
+
+One of METRA's family (`edl.baselines.directions`), without a constraint. Their analysis shows that METRA's dual loss is
+close to a contrastive one, whose log-sum-exp keeps the steps of phi short:
+
+    L_phi       = -E[ (phi(s') - phi(s)) . z - xi log sum_{i <= N} exp((phi(s') - phi(s)) . z_i) ],     z_i ~ p(z)
+    r(s, s', z) = (phi(s') - phi(s)) . z
+
+r is linear in z, so the critics learn successor features psi(s,z,a), with Q = psi . z (`edl.rl.successor`, without
+generalised policy improvement). The target contains no entropy, and alpha is learned for a target entropy. xi = 5 and
+N = 256 are the authors'. For a short step and z on the unit sphere of R^d, the log-sum-exp is log N + ||phi(s') -
+phi(s)||^2 / (2 d), so the best length of a step in its own direction is about d / xi in every state.
+
+Departs from the authors' code:
+- The z_i are the N codes of the minibatch, which are draws of p(z) too. Theirs are drawn anew.
+- Discrete skills are possible, as in METRA.
+- In each iteration, phi makes all its gradient steps before the policy.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from edl.artifacts import SkillPolicy
+from edl.baselines.directions import (
+    DirectionMethod,
+    SkillKind,
+    map_steps,
+    progress,
+    train_directions,
+    weighted_mean,
+)
+from edl.baselines.model_fitting import ModelInput, Moves
+from edl.config import config
+from edl.envs.base import Env
+from edl.nets.mlp import MLP, mlp
+from edl.program import Program
+from edl.rl.sac import SACConfig
+from edl.types import Metrics, Scalar
+
+
+@config
+class CSFConfig:
+    """xi and the size of a minibatch of phi are the authors'; the learner's settings are those of METRA."""
+
+    num_skills: int = 10
+    """Number of skills, or of example codes to evaluate if skills are continuous."""
+    skills: SkillKind = "continuous"
+    """One-hot skills, or unit vectors."""
+    skill_size: int = 2
+    """Dimensions of a continuous skill."""
+    hidden: tuple[int, ...] = (128, 128)
+    """Sizes of the hidden layers of phi."""
+    learning_rate: float = 1e-3
+    """Learning rate of phi."""
+    contrast: float = 5.0
+    """xi, the weight of the log-sum-exp."""
+    minibatches: int = 25
+    """Gradient steps of phi per iteration, over the steps that SAC samples from its replay buffer."""
+    match_policy: bool = False
+    """Instead, phi makes as many gradient steps as the policy, with batches of the same size, as in METRA's code."""
+    sees: ModelInput = "features"
+    """The input of phi: the features that skills are about, or the whole observation."""
+    sac: SACConfig = SACConfig(
+        iterations=500,
+        rollouts=20,
+        update_every=20,
+        objective_batch_size=6400,
+        learn_entropy_weight=True,
+        target_entropy_share=0.3,
+        entropy_weight=0.01,
+    )
+    """Settings of SAC."""
+
+
+def csf(env: Env, config: CSFConfig) -> Program[Any, SkillPolicy]:
+    """Train skills that go far in a map that tells their directions apart. ``policy.model`` is phi."""
+    method = DirectionMethod(
+        init=lambda key, inputs, size: mlp(key, (inputs, *config.hidden, size)),
+        phi=lambda params: params,
+        loss=lambda params, rows, directions: contrastive_loss(params, rows, directions, config.contrast),
+    )
+    return train_directions(env, config, method, linear=True)
+
+
+def contrastive_loss(
+    phi: MLP, rows: Moves, directions: Float[Array, "n z"], contrast: float | Scalar
+) -> tuple[Scalar, Metrics]:
+    """L_phi of the module docstring; the z_i are the directions of all rows."""
+    steps = map_steps(phi, rows)
+    mean_progress = weighted_mean(rows, jax.vmap(progress)(steps, directions))
+    log_sums = weighted_mean(rows, jax.nn.logsumexp(steps @ directions.T, axis=1))
+    squared_step = weighted_mean(rows, jnp.sum(steps**2, axis=1))
+    metrics = {"progress": mean_progress, "squared_step": squared_step, "log_sum_exp": log_sums}
+    return contrast * log_sums - mean_progress, metrics

@@ -1,0 +1,118 @@
+"""Offline methods (HILP, FB): batches of recorded transitions, and a program that learns from them alone.
+
+An offline method gets `States` with experience, from an explorer or from a dataset, and does not act in the env. It is
+built by ``build(env, states, config)``; the env tells it the sizes and ranges of observations and actions.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from edl.artifacts import Experience, SkillPolicy, States
+from edl.config import check
+from edl.envs.base import Discrete, Env
+from edl.nets.normalise import Normaliser
+from edl.nets.optim import Trained
+from edl.program import Program
+from edl.types import Key, Metrics, Scalar
+
+FUTURE = 0.625
+"""Share of goals that the episode reached later; the others are from any episode. It is that of the code of HILP, if
+its goals that are the state itself are left out."""
+MAX_MOMENTS = 4096
+"""Number of samples from which inputs are normalised."""
+
+
+class Transitions(NamedTuple):
+    """A batch of recorded steps. ``goal`` is a state, and ``reached`` is whether the step ends in it."""
+
+    before: Float[Array, "n s"]
+    after: Float[Array, "n s"]
+    action: Float[Array, "n a"]
+    goal: Float[Array, "n s"]
+    reached: Bool[Array, " n"]
+    other: Float[Array, "n s"]
+
+
+class OfflineState(NamedTuple):
+    """The networks with their optimiser, and the targets that follow them slowly."""
+
+    trained: Trained
+    targets: Any
+
+
+def check_offline(env: Env, states: States, name: str) -> Experience:
+    """The experience of the states, or a `ConfigError` if the method cannot learn from it."""
+    check(
+        states.experience is not None,
+        f"{name} learns from recorded transitions, and the states have none (got states alone). Use an explorer that "
+        "acts, or a dataset with the arrays states, actions and ends.",
+    )
+    check(
+        env.feature_size == env.observation_size,
+        f"{name} needs an env whose features are its observations (got {env.feature_size} features and "
+        f"{env.observation_size} observations), because experience records features. Use another env or method.",
+    )
+    check(not isinstance(env.action_space, Discrete), f"{name} needs continuous actions. Use an env that has them.")
+    assert states.experience is not None
+    return states.experience
+
+
+def normaliser_of(states: States) -> Normaliser:
+    """Zero mean and unit variance over samples of p(s)."""
+    samples = states.samples[:MAX_MOMENTS]
+    scale = jnp.std(samples, axis=0)
+    return Normaliser(jnp.mean(samples, axis=0), jnp.where(scale > 1e-6, scale, 1.0))
+
+
+def draw_transitions(key: Key, experience: Experience, count: int) -> Transitions:
+    """Steps drawn uniformly, each with a goal: a state its episode reached later, or a state of any episode."""
+    step_key, later_key, other_key, kind_key = jax.random.split(key, 4)
+    lengths = experience.lengths
+    totals = jnp.cumsum(lengths)
+
+    def draw(key: Key) -> tuple[Array, Array]:
+        steps = jax.random.randint(key, (count,), 0, totals[-1])
+        rows = jnp.searchsorted(totals, steps, side="right")
+        return rows, steps - (totals[rows] - lengths[rows])
+
+    rows, times = draw(step_key)
+    ahead = jax.random.uniform(later_key, (count,)) * (lengths[rows] - times)
+    later_times = times + 1 + jnp.floor(ahead).astype(jnp.int32)
+    later_times = jnp.minimum(later_times, lengths[rows])
+    other_rows, other_times = draw(other_key)
+    other = experience.paths[other_rows, other_times + 1]
+    is_later = jax.random.uniform(kind_key, (count,)) < FUTURE
+    return Transitions(
+        before=experience.paths[rows, times],
+        after=experience.paths[rows, times + 1],
+        action=experience.actions[rows, times],
+        goal=jnp.where(is_later[:, None], experience.paths[rows, later_times], other),
+        reached=is_later & (later_times == times + 1),
+        other=other,
+    )
+
+
+def offline_program(
+    init: Callable[[Key], OfflineState],
+    improve: Callable[[Key, OfflineState], tuple[OfflineState, Metrics]],
+    finish: Callable[[OfflineState], SkillPolicy],
+    iterations: int,
+    gradient_steps: int,
+) -> Program[OfflineState, SkillPolicy]:
+    """Repeat ``improve``, ``gradient_steps`` times per iteration. No step is taken in the env."""
+
+    def step(state: OfflineState, key: Key) -> tuple[OfflineState, Metrics]:
+        keys = jax.random.split(key, gradient_steps)
+        state, metrics = jax.lax.scan(lambda state, key: improve(key, state), state, keys)
+        return state, jax.tree.map(jnp.mean, metrics)
+
+    return Program(init, step, finish, iterations)
+
+
+def follow(targets: Any, networks: Any, tau: float | Scalar) -> Any:
+    """Targets that move a share ``tau`` of the way towards the networks."""
+    return jax.tree.map(lambda old, new: old + tau * (new - old), targets, networks)

@@ -1,0 +1,88 @@
+"""MAP-Elites: places, insertion and the joined network by hand; evolution fills cells."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from edl.baselines.map_elites import (
+    LOG_DEVIATION,
+    MAPElitesConfig,
+    Repertoire,
+    choose_members,
+    insert,
+    join_members,
+    map_elites,
+    place_of,
+    vary,
+)
+from edl.config import ConfigError
+from edl.envs.gridworld import gridworld
+from edl.envs.maze import maze
+from edl.evaluate.skill_rollouts import last_states, rollouts
+from edl.nets.mlp import mlp
+from edl.program import run_program
+from tests.compiling import jit
+
+EMPTY = Repertoire(jnp.zeros((64, 1)), jnp.zeros((64, 2)), jnp.full(64, -jnp.inf))
+
+
+def test_states_of_one_cell_have_one_place():
+    places = np.asarray(place_of(jnp.array([[0.1, 0.2], [0.4, 0.4], [0.6, 0.2], [-0.1, 0.2]]), 0.5, 10**6))
+    assert places[0] == places[1]
+    assert len(set(places.tolist())) == 3
+    assert places.min() >= 0
+
+
+def test_a_place_keeps_the_fittest():
+    ends = jnp.array([[0.1, 0.1], [0.2, 0.2], [5.0, 5.0]])
+    first = insert(EMPTY, jnp.array([[1.0], [2.0], [3.0]]), ends, jnp.array([-3.0, -1.0, -9.0]), 0.5)
+    assert set(np.asarray(first.weights[first.filled])[:, 0]) == {2.0, 3.0}
+    # Less fit, as fit (the old one stays), and fitter.
+    later = insert(first, jnp.array([[4.0], [5.0], [6.0]]), ends, jnp.array([-2.0, -1.0, -8.0]), 0.5)
+    assert set(np.asarray(later.weights[later.filled])[:, 0]) == {2.0, 6.0}
+    # Of two equally fit children of one cell, one takes its place.
+    equal = insert(EMPTY, jnp.array([[7.0], [8.0]]), ends[:2], jnp.array([-1.0, -1.0]), 0.5)
+    assert np.asarray(equal.weights[equal.filled]).tolist() == [[7.0]]
+
+
+def test_children_lie_on_the_line_between_members():
+    weights = jnp.zeros((64, 2)).at[5].set(jnp.array([1.0, 1.0])).at[9].set(jnp.array([3.0, 1.0]))
+    members = Repertoire(weights, EMPTY.ends, EMPTY.fitness.at[jnp.array([5, 9])].set(0.0))
+    children = vary(jax.random.key(0), members, MAPElitesConfig(rollouts=50, iso_sigma=0.0, line_sigma=1.0))
+    np.testing.assert_allclose(children[:, 1], 1.0)
+    assert len(np.unique(children[:, 0])) > 5
+
+
+def test_the_joined_network_is_each_member_in_turn():
+    members = jax.vmap(lambda key: mlp(key, (2, 5, 3)))(jax.random.split(jax.random.key(0), 4))
+    members = jax.tree.map(lambda x: x + 0.1, members)  # biases that are not zero
+    joined, x = join_members(members, 4), jnp.array([0.3, -2.0])
+    for k in range(4):
+        found = joined(jnp.concatenate([x, jnp.eye(4)[k]]))
+        np.testing.assert_allclose(found[:3], jax.tree.map(lambda leaf, k=k: leaf[k], members)(x), atol=2e-3)
+        np.testing.assert_allclose(found[3:], LOG_DEVIATION)
+
+
+def test_skills_are_members_spread_over_the_repertoire():
+    rows = jnp.array([3, 7, 20, 41])
+    ends = EMPTY.ends.at[rows].set(jnp.array([[9.0, 9.0], [9.1, 9.0], [-9.0, 0.0], [-9.1, 0.0]]))
+    chosen = np.asarray(choose_members(Repertoire(EMPTY.weights, ends, EMPTY.fitness.at[rows].set(0.0)), 2))
+    assert len({3, 7} & set(chosen)) == len({20, 41} & set(chosen)) == 1
+
+
+def test_discrete_actions_are_rejected():
+    with pytest.raises(ConfigError, match="continuous actions"):
+        map_elites(gridworld(3, 3, 9), MAPElitesConfig())
+
+
+@pytest.mark.slow
+def test_evolution_fills_cells_and_skills_end_where_their_members_did():
+    env = maze("corridor_center", horizon=25)
+    program = map_elites(env, MAPElitesConfig(num_skills=4, iterations=60, rollouts=64, hidden_size=8))
+    policy, metrics = jit(lambda key: run_program(program, key))(jax.random.key(0))
+    members = np.asarray(metrics["members"])
+    assert members[-1] > members[0] + 10
+    ends = np.asarray(last_states(rollouts(jax.random.key(0), env, policy, policy.codes, num=10)))
+    assert np.linalg.norm(ends - np.asarray(policy.goals)[:, None], axis=-1).mean() < 1.5
+    assert np.ptp(ends[..., 0].mean(axis=1)) > 3
