@@ -5,13 +5,13 @@ from edl.evaluate.skill_rollouts import play_skills, rollouts
 from edl.evaluate.statistics import aggregate
 from edl.evaluate.summary import (
     Evaluator,
+    asked_for,
+    behaviour_of,
     box_evaluator,
     maze_evaluator,
-    random_baseline,
     skill_results,
     summarise,
     summarise_data,
-    summarise_seeds,
 )
 
 __all__ = [
@@ -19,13 +19,13 @@ __all__ = [
     "Evaluator",
     "Metric",
     "aggregate",
+    "asked_for",
+    "behaviour_of",
     "box_evaluator",
     "maze_evaluator",
     "play_skills",
-    "random_baseline",
     "rollouts",
     "skill_results",
     "summarise",
     "summarise_data",
-    "summarise_seeds",
 ]

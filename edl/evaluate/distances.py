@@ -7,8 +7,8 @@ own goal. ``distances`` are those from the last states to ``m`` uniform reachabl
 import numpy as np
 from jaxtyping import Float, Int
 
+from edl.envs.success import SUCCESS_RADIUS
 from edl.evaluate.geodesic import PairedDistance, PairwiseDistance, euclidean
-from edl.objective import SUCCESS_RADIUS
 
 
 def distances_to_goals(

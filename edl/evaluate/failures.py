@@ -37,8 +37,10 @@ def _fails(result: Mapping[str, Any]) -> bool:
 
 
 def _describe(result: Mapping[str, Any]) -> str:
-    """For example: skill 3 (5%, 1.20 away)."""
+    """For example: skill 3 misses its goal (1 of 20, 1.20 away). Old metrics lack the number of rollouts."""
     distance = result.get("goal_distance")
     known = isinstance(distance, int | float) and math.isfinite(distance)
     away = f", {distance:.2f} away" if known else ""
-    return f"skill {result.get('skill', '?')} ({100 * result['goal_success']:.0f}%{away})"
+    success, rollouts = result["goal_success"], result.get("rollouts")
+    share = f"{round(success * rollouts)} of {rollouts}" if isinstance(rollouts, int) else f"{100 * success:.0f}%"
+    return f"skill {result.get('skill', '?')} misses its goal ({share}{away})"

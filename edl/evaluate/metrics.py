@@ -1,27 +1,31 @@
 """The table of metrics: name, label, unit, direction and meaning of each number that metrics.json reports per seed.
 
 The command line, the comparison of runs, sweeps, the report and the figures of the paper read this table. To add a
-metric, compute it in `edl.evaluate.summary` and add one entry here. If the meaning of a metric changes, add an entry to
+metric, write a function of the rollouts and add one entry with it (``compute``). The metrics of edl itself share most
+of their work and are computed together in `edl.evaluate.summary`. If the meaning of a metric changes, add an entry to
 `DEFINITIONS`, so that old and new numbers are not compared by mistake.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-Unit = Literal["share", "distance", "nats"]
+from edl.envs.success import SUCCESS_RADIUS
+
+Unit = Literal["share", "distance", "nats", "cells"]
 Direction = Literal["higher", "lower"]
 
-NOT_METRICS = ("seed", "skills")
-"""Entries of a seed in metrics.json that are no metrics: its number, and the results of its skills."""
+NOT_METRICS = ("seed", "skills", "floor", "failed")
+"""Entries of a seed in metrics.json that are no metrics: its number, details, and why it failed."""
 DISTANCE_UNIT = "cells"
-"""The unit of distances in a maze. Other envs measure in standard deviations of the explored features."""
+"""The unit of distances in a maze. `edl.envs.success` has those of other envs."""
 
 
 class Metric(NamedTuple):
     """One metric. A ``share`` lies in [0, 1] and is shown as a percentage; ``direction`` says which way is better.
 
     ``in_summary``: printed after a run. ``in_comparison``: a column of `edl compare` by default. ``in_tiles``: a tile
-    at the top of the report.
+    at the top of the report. ``compute(evaluator, episodes)`` returns the metric of one seed from the `Evaluator` of
+    the env and the rollouts of the skills, which have the leading axes (skill, rollout); None if it is not defined.
     """
 
     name: str
@@ -32,6 +36,7 @@ class Metric(NamedTuple):
     in_summary: bool = True
     in_comparison: bool = True
     in_tiles: bool = True
+    compute: Callable[[Any, Any], float | None] | None = None
 
     @property
     def is_share(self) -> bool:
@@ -42,16 +47,22 @@ class Metric(NamedTuple):
         """1 if higher is better, -1 if lower is: ``sign * value`` always grows with quality."""
         return 1 if self.direction == "higher" else -1
 
-    def describe(self, distance_unit: str = DISTANCE_UNIT) -> str:
+    def describe(self, distance_unit: str = DISTANCE_UNIT, success_radius: float = SUCCESS_RADIUS) -> str:
         """The meaning with its unit, for example "mutual information between cell and skill (nats)"."""
-        unit = {"share": "", "distance": distance_unit, "nats": "nats"}[self.unit]
-        return f"{self.meaning} ({unit})" if unit else self.meaning
+        unit = {"share": "", "distance": distance_unit, "nats": "nats", "cells": "unit cells"}[self.unit]
+        meaning = self.meaning.format(within=within_text(success_radius, distance_unit))
+        return f"{meaning} ({unit})" if unit else meaning
 
     def format(self, value: float) -> str:
         """A percentage for a share, two decimals otherwise; fewer decimals from 100 on."""
         if self.is_share:
             return f"{100 * value:.1f}%".replace("100.0", "100")
         return format_number(value)
+
+
+def within_text(radius: float, distance_unit: str) -> str:
+    """The distance within which a goal is reached, for example "0.5 cells" or "1 unit"."""
+    return f"{radius:g} {distance_unit[:-1] if radius == 1 else distance_unit}".strip()
 
 
 def format_number(value: float) -> str:
@@ -65,7 +76,7 @@ _TABLE = (
         "Goals reached",
         "share",
         "higher",
-        "share of rollouts that end within 0.5 of their skill's goal",
+        "share of rollouts that end within {within} of their skill's goal",
     ),
     Metric(
         "worst_skill_success",
@@ -105,6 +116,20 @@ _TABLE = (
         "higher",
         "share of states whose skill a newly trained classifier predicts",
         in_tiles=False,
+    ),
+    Metric(
+        "floor_coverage",
+        "Floor coverage",
+        "cells",
+        "higher",
+        "cells of the floor that 48 deterministic rollouts of random skills visit, for robots in the open",
+    ),
+    Metric(
+        "zero_shot_success",
+        "Zero-shot goals",
+        "share",
+        "higher",
+        "share of goals in the reached area within 1 unit of which a told rollout ends, for robots in the open",
     ),
     Metric(
         "state_entropy",

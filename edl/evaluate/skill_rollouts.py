@@ -1,6 +1,7 @@
 """Stochastic rollouts of skills, and of random actions as the baseline."""
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -20,8 +21,9 @@ NUM_ROLLOUTS = 20
 class Policy(Protocol):
     """The interface that evaluation needs; `SkillPolicy` has it."""
 
-    def act(self, key: Key, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Array:
-        """Draw a ~ pi(a|s,z)."""
+    @property
+    def act(self) -> Callable[..., Array]:
+        """(key, observation, code) -> a ~ pi(a|s,z)."""
         ...
 
 

@@ -4,6 +4,7 @@ An `Evaluator` holds what the metrics of an env need and is built once. `rollout
 `summarise` computes the metrics from them. `edl.evaluate.metrics` lists and explains the metrics.
 """
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,9 +15,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from edl.artifacts import Experience
-from edl.envs.base import Env
 from edl.envs.layouts import Layout
 from edl.envs.rollout import Episode
+from edl.envs.success import SUCCESS_RADIUS
 from edl.evaluate.coverage import NEVER, BinGrid, bins_of, box_grid, cells_of, first_visits, visit_counts
 from edl.evaluate.distances import (
     best_skill_distance,
@@ -29,9 +30,9 @@ from edl.evaluate.distances import (
 )
 from edl.evaluate.geodesic import Geodesic, PairedDistance, PairwiseDistance, euclidean
 from edl.evaluate.information import entropy, mutual_information
-from edl.evaluate.metrics import DISTANCE_UNIT
-from edl.evaluate.skill_rollouts import NUM_ROLLOUTS, last_states, rollouts, uniform_policy
-from edl.types import Key
+from edl.evaluate.metrics import DISTANCE_UNIT, METRICS
+from edl.evaluate.skill_rollouts import last_states
+from edl.evaluate.versus_random import Behaviour
 
 NUM_TARGETS = 1000
 EARLY_STEPS = 100_000
@@ -44,7 +45,7 @@ class Evaluator(NamedTuple):
     distance, between all points of two sets and between pairs of points. ``targets`` are points that a user might want
     to reach, the same for every seed and method. ``coverage_over`` describes in words what coverage refers to.
     Distances are divided by ``unit``, one number per dimension in envs whose dimensions have different units;
-    ``distance_unit`` is the name of the resulting unit.
+    ``distance_unit`` is the name of the resulting unit, in which a goal is reached within ``success_radius``.
     """
 
     bins: BinGrid
@@ -55,6 +56,7 @@ class Evaluator(NamedTuple):
     coverage_over: str
     unit: Float[np.ndarray, " s"] | float = 1.0
     distance_unit: str = DISTANCE_UNIT
+    success_radius: float = SUCCESS_RADIUS
 
 
 def maze_evaluator(layout: Layout, num_targets: int = NUM_TARGETS, seed: int = 0) -> Evaluator:
@@ -84,7 +86,10 @@ def box_evaluator(
     low, high = bounds_of(targets[:, list(dims)]) if bounds is None else bounds
     bins, cells = (box_grid(low, high, [num] * len(dims), dims) for num in (fine, coarse))
     spans = ", ".join(f"dimension {d} in [{a:.3g}, {b:.3g}]" for d, a, b in zip(dims, low, high, strict=True))
-    coverage_over = f"a grid over {spans}: {fine} bins per side for data, {coarse} for skills"
+    coverage_over = (
+        f"a grid over {spans}: {fine} bins per side for data, {coarse} for skills. How much of it can be reached is "
+        "unknown, so that full coverage may be below 1"
+    )
 
     def straight(x: Float[np.ndarray, "n s"], y: Float[np.ndarray, "m s"]) -> Float[np.ndarray, "n m"]:
         return euclidean(x / unit, y / unit)
@@ -119,13 +124,35 @@ def summarise(
     return {
         "skill_coverage": _share(evaluator.cells, np.any(counts[:, :-1], axis=0)),
         "goal_distance": None if to_goals is None else goal_distance(to_goals),
-        "goal_success": None if to_goals is None else goal_success(to_goals),
-        "worst_skill_success": None if to_goals is None else worst_skill_success(to_goals),
+        "goal_success": None if to_goals is None else goal_success(to_goals, evaluator.success_radius),
+        "worst_skill_success": (None if to_goals is None else worst_skill_success(to_goals, evaluator.success_radius)),
         "best_skill_distance": best_skill_distance(distances),
         **zero_shot,
         "mutual_information": mutual_information(counts),
         "state_entropy": entropy(np.sum(counts, axis=0)),
+        **{name: metric.compute(evaluator, episodes) for name, metric in METRICS.items() if metric.compute is not None},
     }
+
+
+def asked_for(evaluator: Evaluator, asked: Bool[np.ndarray, " m"]) -> Evaluator:
+    """The evaluator with only the targets that were ``asked`` for, and the cells that contain them."""
+    if asked.all() or not asked.any():
+        return evaluator
+    targets, cells = evaluator.targets[asked], evaluator.cells
+    numbers = np.asarray(cells.bin_of(jnp.asarray(targets, jnp.float32)))
+    mask = np.isin(np.arange(cells.size), numbers) & np.asarray(cells.reachable)
+    return evaluator._replace(targets=targets, cells=dataclasses.replace(cells, reachable=jnp.asarray(mask)))
+
+
+def behaviour_of(evaluator: Evaluator, episodes: Episode) -> Behaviour:
+    """What the rollouts did in the cells that count, and how near to the targets and to their goals they ended."""
+    counts, counted = visits_by_rollout(evaluator.cells, episodes), np.asarray(evaluator.cells.reachable)
+    elsewhere = counts[..., :-1][..., ~counted].sum(axis=-1) + counts[..., -1]
+    visits = np.concatenate([counts[..., :-1][..., counted], elsewhere[..., None]], axis=-1)
+    last, to_goals = last_states(episodes), to_own_goals(evaluator, episodes)
+    distances = evaluator.distance(last.reshape(-1, last.shape[-1]), evaluator.targets)
+    reached = None if to_goals is None else to_goals <= evaluator.success_radius
+    return Behaviour(visits, distances.reshape(*last.shape[:2], -1), reached)
 
 
 def skill_results(evaluator: Evaluator, episodes: Episode) -> list[dict[str, Any]]:
@@ -134,11 +161,13 @@ def skill_results(evaluator: Evaluator, episodes: Episode) -> list[dict[str, Any
     The goal and all that depends on it are None for methods without goals.
     """
     ends, to_goals = np.mean(last_states(episodes), axis=1).round(4), to_own_goals(evaluator, episodes)
-    results: list[dict[str, Any]] = [{"skill": k, "end": end} for k, end in enumerate(ends.tolist())]
+    num = episodes.valid.shape[1]
+    results: list[dict[str, Any]] = [{"skill": k, "end": end, "rollouts": num} for k, end in enumerate(ends.tolist())]
     if to_goals is None:
         return [each | dict.fromkeys(("goal", "goal_distance", "goal_success")) for each in results]
     goals = np.asarray(episodes.skill.goal, float)[:, 0].round(4).tolist()
-    distance, success = np.mean(to_goals, axis=1).tolist(), success_per_skill(to_goals).tolist()
+    distance = np.mean(to_goals, axis=1).tolist()
+    success = success_per_skill(to_goals, evaluator.success_radius).tolist()
     return [
         each | {"goal": goals[k], "goal_distance": distance[k], "goal_success": success[k]}
         for k, each in enumerate(results)
@@ -153,14 +182,6 @@ def to_own_goals(evaluator: Evaluator, episodes: Episode) -> Float[np.ndarray, "
     return distances_to_goals(last_states(episodes), np.asarray(goal, float)[:, 0], evaluator.paired)
 
 
-def summarise_seeds(evaluator: Evaluator, episodes: Episode) -> list[dict[str, float | None]]:
-    """The metrics of each seed, from rollouts with a leading axis of seeds."""
-    host = jax.device_get(episodes)  # one copy for all seeds
-    return [
-        summarise(evaluator, jax.tree.map(lambda leaf, seed=seed: leaf[seed], host)) for seed in range(len(host.valid))
-    ]
-
-
 def summarise_data(evaluator: Evaluator, experience: Experience | None) -> dict[str, float | None]:
     """The metrics of one seed's exploration; None for an oracle or a dataset."""
     if experience is None:
@@ -168,14 +189,6 @@ def summarise_data(evaluator: Evaluator, experience: Experience | None) -> dict[
     reached = np.asarray(jax.jit(first_visits)(evaluator.bins, experience))
     share = functools.partial(_share, evaluator.bins)
     return {"data_coverage": share(reached < NEVER), "data_coverage_100k": share(reached <= EARLY_STEPS)}
-
-
-def random_baseline(
-    key: Key, env: Env, num_skills: int, evaluator: Evaluator, num: int = NUM_ROLLOUTS
-) -> dict[str, float | None]:
-    """The metrics of "skills" that all act at random, without goals."""
-    codes = jnp.zeros((num_skills, 1))
-    return summarise(evaluator, rollouts(key, env, uniform_policy(env), codes, None, num))
 
 
 @jax.jit

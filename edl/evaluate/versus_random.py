@@ -1,73 +1,85 @@
-"""Are the skills better than random behaviour? Compares a run with random actions and gives a verdict in words.
+"""Are the skills better than random behaviour? One statistical test per claim, and a verdict in words.
 
-Four quantities are compared with the same number of rollouts of uniform random actions in the same env:
+The skills are compared with as many rollouts of uniform random actions in the same env, over what the user asked for:
+the region of the run if it has one, the whole env otherwise.
 
-* *discriminability*: I(S;Z) between cells and skills, compared with its value after assigning the rollouts to skills at
-  random (a permutation test, because chance alone gives some information, more of it with fewer rollouts);
-* *coverage*: the share of all cells of the grid, reachable or not, that the rollouts visit;
-* *entropy*: how evenly they visit them;
-* *reach*: the distance from the best skill's end to a random point (`best_skill_distance`).
+* *differ*: I(S;Z) between cells and skills is larger than after assigning the rollouts to skills at random (a
+  permutation test, because chance alone gives some information, more of it with fewer rollouts);
+* *goals*: more rollouts end at the goal of their skill (`goal_success`), for methods with goals;
+* *nearer*: the best skill ends nearer to a random point (`best_skill_distance`);
+* *coverage*: more cells are visited (`skill_coverage`).
 
-Skills that cannot be distinguished are no better than random, no matter how much they cover. Skills that can be
-distinguished are better if they cover as much as random actions do, or if they end nearer to a random point: in a small
-open env, random actions visit everything but stay nowhere.
+The last three hold if the 95 % interval of the difference lies above 0. The intervals are bootstrapped over the
+rollouts of each skill, and over seeds if there are several: the skills are judged, and their rollouts are the sample.
+
+Skills are better than random if they differ and reach their goals more often. Without goals, they have to end nearer.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Float, Int
 
-from edl.evaluate.information import entropy, mutual_information
+from edl.evaluate.distances import best_skill_distance
+from edl.evaluate.information import mutual_information
 
 PERMUTATIONS = 199
 SIGNIFICANCE = 0.01
 MIN_INFORMATION = 0.1
 """Minimum information above chance, in nats, of skills that differ."""
-COVERAGE_TOLERANCE = 0.98
-"""Coverage and entropy of at least this share of the random ones count as equal."""
-NEARER_RATIO = 0.9
-"""Skills end nearer if their distance is at most this share of the random one."""
+RESAMPLES = 300
+LEVEL = 0.95
 
 VisitCounts = Int[np.ndarray, "k n c"]
 """Number of states of rollout n of skill k in cell c."""
 
-VERDICTS = (
-    "no better than random: the skills cannot be distinguished by the states they visit",
-    "partly better than random: the skills differ, but they cover less than random actions and end no nearer to a "
-    "random point",
-    "better than random: the skills differ and cover at least as much as random actions",
-    "better than random: the skills differ and end nearer to a random point, although random actions cover more",
-    "better than random: the skills differ, cover at least as much as random actions and end nearer to a random point",
-)
-"""From worst to best."""
+
+class Behaviour(NamedTuple):
+    """What the rollouts of skills, or of random actions, did.
+
+    ``visits`` count states in the cells that were asked for, and all others in the last entry. ``distances`` are those
+    from the last states to the points that were asked for. ``reached`` says which rollouts ended at their goal.
+    """
+
+    visits: VisitCounts
+    distances: Float[np.ndarray, "k n m"]
+    reached: Bool[np.ndarray, "k n"] | None = None
 
 
-def compare_with_random(
-    skills: VisitCounts, random: VisitCounts, reach: float, random_reach: float, seed: int = 0
-) -> dict[str, float | str]:
-    """The four quantities of the skills and of random actions, and the ``verdict``."""
+class Difference(NamedTuple):
+    """A metric of the skills and of random actions, and bootstrap samples of their difference: above 0 is better."""
+
+    skills: float
+    random: float
+    samples: Float[np.ndarray, " b"]
+
+
+class Comparison(NamedTuple):
+    """The skills of one seed, compared with random actions."""
+
+    information: float
+    by_chance: float
+    p_value: float
+    differences: dict[str, Difference]
+
+    @property
+    def differ(self) -> bool:
+        return self.p_value <= SIGNIFICANCE and self.information - self.by_chance >= MIN_INFORMATION
+
+
+def compare_with_random(skills: Behaviour, random: Behaviour, seed: int = 0) -> Comparison:
+    """All claims about the skills of one seed."""
     generator = np.random.default_rng(seed)
-    information = mutual_information(skills.sum(axis=1))
-    chance = permuted_information(generator, skills)
+    information = mutual_information(skills.visits.sum(axis=1))
+    chance = permuted_information(generator, skills.visits)
     p_value = (1 + np.sum(chance >= information)) / (1 + len(chance))
-    coverage, random_coverage = (float(np.mean(np.any(x, axis=(0, 1))[:-1])) for x in (skills, random))
-    evenness, random_evenness = (entropy(x.sum(axis=(0, 1))) for x in (skills, random))
-    distinct = bool(p_value <= SIGNIFICANCE and information - np.mean(chance) >= MIN_INFORMATION)
-    wide = bool(coverage >= COVERAGE_TOLERANCE * random_coverage and evenness >= COVERAGE_TOLERANCE * random_evenness)
-    facts: dict[str, float | str] = {
-        "information": float(information),
-        "information_by_chance": float(np.mean(chance)),
-        "p_value": float(p_value),
-        "coverage": coverage,
-        "random_coverage": random_coverage,
-        "entropy": float(evenness),
-        "random_entropy": float(random_evenness),
-        "reach": float(reach),
-        "random_reach": float(random_reach),
-    }
-    return {**facts, "verdict": verdict(distinct, wide, reach <= NEARER_RATIO * random_reach)}
+    differences: dict[str, Difference] = {}
+    if skills.reached is not None and random.reached is not None:
+        differences["goals"] = _difference(generator, _success, skills.reached, random.reached, 1)
+    differences["nearer"] = _difference(generator, _distance, skills.distances, random.distances, -1)
+    differences["coverage"] = _difference(generator, _coverage, skills.visits, random.visits, 1)
+    return Comparison(float(information), float(np.mean(chance)), float(p_value), differences)
 
 
 def permuted_information(generator: np.random.Generator, counts: VisitCounts) -> np.ndarray:
@@ -78,14 +90,96 @@ def permuted_information(generator: np.random.Generator, counts: VisitCounts) ->
     return np.array([mutual_information(each) for each in permuted])
 
 
-def verdict(distinct: bool, wide: bool, near: bool) -> str:
-    return VERDICTS[0 if not distinct else 1 + wide + 2 * near]
+def _success(reached: Bool[np.ndarray, "k n"]) -> float:
+    return float(np.mean(reached))
 
 
-def aggregate_comparisons(comparisons: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Means over seeds and the worst verdict; None without skills."""
+def _distance(distances: Float[np.ndarray, "k n m"]) -> float:
+    return best_skill_distance(distances)
+
+
+def _coverage(visits: VisitCounts) -> float:
+    return float(np.mean(np.any(visits[..., :-1], axis=(0, 1))))
+
+
+def _difference(generator: np.random.Generator, metric: Any, skills: Any, random: Any, sign: int) -> Difference:
+    """The metric of both sides, and its difference after resampling the rollouts of every skill, on both sides."""
+    samples = [
+        sign * (metric(_resample(generator, skills)) - metric(_resample(generator, random))) for _ in range(RESAMPLES)
+    ]
+    return Difference(metric(skills), metric(random), np.array(samples))
+
+
+def _resample(generator: np.random.Generator, rollouts: np.ndarray) -> np.ndarray:
+    """As many rollouts of each skill, drawn with replacement."""
+    chosen = generator.integers(rollouts.shape[1], size=rollouts.shape[:2])
+    return rollouts[np.arange(len(rollouts))[:, None], chosen]
+
+
+def aggregate_comparisons(
+    comparisons: Sequence[Comparison], unit: str = "cells", over: str | None = None
+) -> dict[str, Any] | None:
+    """The claims over all seeds with their intervals, and the ``verdict``; None without skills.
+
+    ``over`` says what was asked for, if that is not the whole env.
+    """
     if not comparisons:
         return None
-    names = [name for name in comparisons[0] if name != "verdict"]
-    facts = {name: float(np.mean([each[name] for each in comparisons])) for name in names}
-    return {**facts, "verdict": min((each["verdict"] for each in comparisons), key=VERDICTS.index)}
+    distinct = [each.differ for each in comparisons]
+    claims = {
+        name: _claim(name, [each.differences[name] for each in comparisons]) for name in comparisons[0].differences
+    }
+    return {
+        "information": float(np.mean([each.information for each in comparisons])),
+        "information_by_chance": float(np.mean([each.by_chance for each in comparisons])),
+        "p_value": float(np.max([each.p_value for each in comparisons])),
+        "differ": all(distinct),
+        "claims": claims,
+        "over": over,
+        "verdict": verdict(distinct, claims, unit, over),
+    }
+
+
+def _claim(name: str, differences: Sequence[Difference]) -> dict[str, Any]:
+    """A claim over all seeds: means of both sides, and the interval of the difference."""
+    generator = np.random.default_rng(0)
+    samples = np.stack([each.samples for each in differences])
+    seeds = generator.integers(len(samples), size=samples.shape)
+    pooled = np.mean(np.take_along_axis(samples, seeds, axis=0), axis=0)
+    low, high = np.percentile(pooled, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
+    skills, random = (float(np.mean([getattr(each, side) for each in differences])) for side in ("skills", "random"))
+    sign = -1 if name == "nearer" else 1
+    return {
+        "skills": skills,
+        "random": random,
+        "difference": sign * (skills - random),
+        "ci95": [float(low), float(high)],
+        "holds": bool(low > 0),
+    }
+
+
+def verdict(distinct: Sequence[bool], claims: Mapping[str, Mapping[str, Any]], unit: str, over: str | None) -> str:
+    """One sentence: better, partly better or no better than random, and why."""
+    if not all(distinct):
+        which = "the skills" if not any(distinct) else f"the skills of {distinct.count(False)} of {len(distinct)} seeds"
+        return f"no better than random: {which} cannot be distinguished by the states they visit"
+    first = "goals" if "goals" in claims else "nearer"
+    holding = [name for name in claims if claims[name]["holds"]]
+    head = "better" if first in holding else "partly better" if holding else "no better"
+    place = f" in the region {over}" if over else ""
+    reasons = [_reason(name, claims[name], unit) for name in claims if name in (first, *holding)]
+    return f"{head} than random{place}: the skills differ, and {'; '.join(reasons)}"
+
+
+def _reason(name: str, claim: Mapping[str, Any], unit: str) -> str:
+    holds = claim["holds"]
+    low, high = claim["ci95"]
+    words = {
+        "goals": "reach their goals more often",
+        "nearer": "end nearer to a random point",
+        "coverage": "visit more cells",
+    }[name]
+    of = f" {unit}" if name == "nearer" else ""
+    numbers = f"{claim['skills']:.3f}{of}, random actions {claim['random']:.3f}"
+    interval = f"difference {claim['difference']:.3f}, 95 % interval {low:.3f} to {high:.3f}"
+    return f"{words if holds else f'do not {words}'} ({numbers}; {interval})"

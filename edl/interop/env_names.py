@@ -17,6 +17,7 @@ import functools
 import importlib
 import pathlib
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +30,7 @@ from edl.envs.host import DEFAULT_HORIZON, hosts_of
 from edl.envs.layouts import Layout
 from edl.envs.mjx.names import file_text, is_robot, make_robot, robot_layout
 from edl.envs.random_maze import is_random
-from edl.envs.registry import BUILT_IN, ENVS, Factory, MazeFactory, check_env, layout_of, with_horizon
+from edl.envs.registry import BUILT_IN, ENVS, Factory, MazeFactory, check_env, is_file, layout_of, with_horizon
 from edl.interop.brax_envs import brax_env, is_brax_style, observation_size_of
 
 GYMNASIUM_ID = re.compile(r"(?:[\w.-]+:)?(?:[\w-]+/)?[\w.-]+-v\d+(?:\?.*)?", re.ASCII)
@@ -47,7 +48,7 @@ FACTORIES: dict[str, Factory] = {}
 
 def make_env(name: str, *, features: str | Features | None = None, horizon: int = 0, maze: str | None = None) -> Env:
     """The env of that name. ``horizon=0`` keeps the env's own; ``maze`` is the saved text of a maze or model file."""
-    if _names_robot(name):
+    if names_robot(name):
         return make_robot(name, features, horizon, maze)
     if is_maze(name):
         _check_no_features(name, features)
@@ -66,14 +67,14 @@ def make_env_for_user(
 
 def layout_for(name: str, maze: str | None = None) -> Layout | None:
     """The layout of a maze, or of a robot's maze, from its saved text if given; None if the env has no maze."""
-    if _names_robot(name):
+    if names_robot(name):
         return robot_layout(name, maze)
     return _maze_layout(name, maze) if is_maze(name) else None
 
 
 def text_to_keep(name: str, text: str | None = None) -> str | None:
     """The text of the maze or MuJoCo model that a run keeps, from ``text`` if given; None if the name says it all."""
-    if _names_robot(name) and text is None:
+    if names_robot(name) and text is None:
         return file_text(name)
     return _maze_layout(name, text).text if is_maze(name) and name not in BUILT_IN else text
 
@@ -99,7 +100,22 @@ def needs_import(name: str) -> bool:
     """Whether making the env imports a module that the name gives."""
     if name in ENVS or name.startswith(LOCAL) or is_robot(name):
         return False
-    return _is_id(name) and ":" in name.partition("?")[0]
+    return _is_id(name) and (":" in name.partition("?")[0] or _names_file(name))
+
+
+def _names_file(name: str) -> bool:
+    """Whether an argument of a Gymnasium id may be the path of a file, which making the env would open."""
+    arguments = [part.partition("=") for part in name.partition("?")[2].split("&")]
+    texts = [(key, value) for key, _, value in arguments if not _is_number(value)]
+    return any(key.endswith(("path", "file")) or set(value) & set("/\\.~%") for key, value in texts)
+
+
+def _is_number(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
 
 
 def allow_import(name: str) -> str:
@@ -120,9 +136,14 @@ def remember_factory(factory: Factory, name: str | None = None) -> str:
     return name
 
 
-def _names_robot(name: str) -> bool:
+def names_robot(name: str) -> bool:
     """Whether a name means a robot, and not a Python factory from a module of the same name."""
     return is_robot(name) and name not in FACTORIES
+
+
+def is_gymnasium_id(name: str) -> bool:
+    """Whether a name is a Gymnasium id, whose envs run outside of JAX."""
+    return name not in FACTORIES and name not in ENVS and GYMNASIUM_ID.fullmatch(name) is not None
 
 
 def _is_id(name: str) -> bool:
@@ -130,7 +151,7 @@ def _is_id(name: str) -> bool:
     if is_random(name):
         return False
     matches = any(pattern.fullmatch(name) for pattern in (GYMNASIUM_ID, MODULE_NAME))
-    return matches and not pathlib.Path(name).is_file()
+    return matches and not is_file(name)
 
 
 def _maze_layout(name: str, text: str | None) -> Layout:
@@ -147,8 +168,8 @@ def _check_no_features(name: str, features: str | Features | None) -> None:
 def _check_import_allowed(name: str) -> None:
     if needs_import(name) and name not in FACTORIES and name not in IMPORTS_ALLOWED:
         raise ConfigError(
-            f"env {name!r} was named by a file, and importing it would run code. If you trust it, name it yourself: "
-            f"--env {name}, or in Python edl.load(path, env={name!r})."
+            f"env {name!r} was named by a file, and importing it would run code or open files. If you trust it, name "
+            f"it yourself: --env {shlex.quote(name)}, or in Python edl.load(path, env={name!r})."
         )
 
 

@@ -1,6 +1,6 @@
 """The `Host` of Gymnasium envs: gives every episode an env of its own, and steps all episodes of a batch together.
 
-Slow envs are stepped by our own worker processes (`WorkerPool`) and not by `gymnasium.vector.AsyncVectorEnv`, because
+Slow envs are stepped by our own worker processes (`EnvWorkers`) and not by `gymnasium.vector.AsyncVectorEnv`, because
 that class (Gymnasium 1.4)
 
 * starts one process per env. For 64 envs on two cores, a step took 11 times the CPU time of the pool's two workers in
@@ -38,7 +38,7 @@ class GymnasiumHost:
         self.size = int(np.prod(first.observation_space.shape or ()))
         self.failure: str | None = None
         self._factory, self._first, self._lock = factory, first, threading.Lock()
-        self._envs: EnvSlots | WorkerPool | None = None
+        self._envs: EnvSlots | EnvWorkers | None = None
         self._clear()
 
     def reset(self, seeds: Int[Array | np.ndarray, "*b"]) -> Float[np.ndarray, "*b r"]:
@@ -134,7 +134,7 @@ class GymnasiumHost:
             if self._envs is None:
                 first, self._first = self._first, None
                 pool = self.workers > 0
-                self._envs = WorkerPool(self._factory, self.workers) if pool else EnvSlots(self._factory, first)
+                self._envs = EnvWorkers(self._factory, self.workers) if pool else EnvSlots(self._factory, first)
             chosen = slots.tolist()
             return self._envs.reset(chosen, values) if task == "reset" else self._envs.step(chosen, values)
         except StepFailure as failure:
@@ -151,7 +151,7 @@ class GymnasiumHost:
         return None
 
 
-class WorkerPool:
+class EnvWorkers:
     """Worker processes, each with its own `EnvSlots`. Slot s belongs to worker s mod n."""
 
     def __init__(self, factory: Factory, workers: int):

@@ -10,8 +10,10 @@ from types import ModuleType
 import numpy as np
 from jaxtyping import Float
 
+from edl.artifacts import States
 from edl.config import ConfigError
-from edl.explore.dataset import as_states
+from edl.envs.base import Discrete, Env
+from edl.explore.dataset import as_states, states_with_experience
 from edl.explore.region import Predicate, check_not_empty, inside
 
 ID = re.compile(r"(?:[\w-]+/)*[\w-]+(?:\.[\w-]+)*-v\d+", re.ASCII)
@@ -27,6 +29,27 @@ def is_minari_id(name: str) -> bool:
 
 def load_minari(dataset_id: str, size: int | None = None, region: Predicate | None = None) -> Float[np.ndarray, "n s"]:
     """The observations of a local dataset that lie in the region, checked as in `load_dataset`."""
+    episodes, shape = _read_episodes(dataset_id)
+    observations = np.concatenate([*(each for each, _ in episodes), np.zeros((0, *shape), np.float32)])
+    states = as_states(observations, f"Minari dataset {dataset_id!r}", size)
+    check_not_empty(region, states, f"the {len(states)} states of {dataset_id!r}")
+    return states[inside(region, states)]
+
+
+def load_minari_experience(dataset_id: str, env: Env) -> States:
+    """The episodes of a local dataset, with their actions."""
+    source, space = f"Minari dataset {dataset_id!r}", env.action_space
+    size = None if isinstance(space, Discrete) else space.size
+    episodes, _ = _read_episodes(dataset_id)
+    checked = [
+        (as_states(states, source, env.feature_size), as_states(actions, f"the actions of {source}", size))
+        for states, actions in episodes
+    ]
+    return states_with_experience(checked, source)
+
+
+def _read_episodes(dataset_id: str) -> tuple[list[tuple[np.ndarray, np.ndarray]], tuple[int, ...]]:
+    """Observations and actions of all episodes of a local dataset, and the shape of an observation."""
     minari = _import_minari(dataset_id)
     if not is_minari_id(dataset_id):
         raise ConfigError(f"the id of a Minari dataset must be like 'namespace/name-v0' (got {dataset_id!r}).")
@@ -38,7 +61,7 @@ def load_minari(dataset_id: str, size: int | None = None, region: Predicate | No
                 f"observations of Minari dataset {dataset_id!r} must be a Box with one axis "
                 f"(got a {kind} of shape {shape}). Save the features that skills are about as .npz."
             )
-        rows = [np.asarray(episode.observations) for episode in data.iterate_episodes()]
+        episodes = [(np.asarray(each.observations), np.asarray(each.actions)) for each in data.iterate_episodes()]
     except ConfigError:
         raise
     except FileNotFoundError as error:
@@ -48,10 +71,7 @@ def load_minari(dataset_id: str, size: int | None = None, region: Predicate | No
             f"Minari dataset {dataset_id!r} cannot be read ({type(error).__name__}: {error}). "
             f"If it is damaged, download it again: minari download {dataset_id}"
         ) from error
-    observations = np.concatenate([*rows, np.zeros((0, *shape), np.float32)])
-    states = as_states(observations, f"Minari dataset {dataset_id!r}", size)
-    check_not_empty(region, states, f"the {len(states)} states of {dataset_id!r}")
-    return states[inside(region, states)]
+    return episodes, shape
 
 
 def _import_minari(dataset_id: str) -> ModuleType:

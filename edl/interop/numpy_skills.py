@@ -5,6 +5,7 @@ This file needs NumPy only. `edl export` copies it into a new file and appends t
     from policy import skills
     action = skills.mode(observation, 3)  # skill number 3
     action = skills.act(rng, observation, 0.5 * skills.codes[3] + 0.5 * skills.codes[4])  # any code, e.g. a blend
+    number = skills.pick(state)  # the skill for reaching a state, in the features that skills are about
 """
 
 import base64
@@ -22,8 +23,12 @@ class NumpySkills:
     def __init__(self, kind: str, arrays: dict[str, np.ndarray]):
         self.kind, self.arrays = kind, {name: np.asarray(array) for name, array in arrays.items()}
         self.codes = self.arrays["codes"]
-        layers = sum(name.startswith("weight") for name in arrays)
-        self.layers = [(self.arrays[f"weight{i}"], self.arrays[f"bias{i}"]) for i in range(layers)]
+        self.goals = self.arrays.get("goals")  # one state per skill; None for methods without goals
+        self.layers, self.encoder = self._layers(""), self._layers("encoder_")
+
+    def _layers(self, prefix: str) -> list[tuple[np.ndarray, np.ndarray]]:
+        count = sum(name.startswith(f"{prefix}weight") for name in self.arrays)
+        return [(self.arrays[f"{prefix}weight{i}"], self.arrays[f"{prefix}bias{i}"]) for i in range(count)]
 
     @property
     def num_skills(self) -> int:
@@ -65,6 +70,22 @@ class NumpySkills:
             drawn = np.tanh(first + np.exp(np.clip(second, -5.0, 2.0)) * rng.normal(size=first.shape))
             unit = (drawn + 1) / 2
         return self._scaled(np.clip(unit, EDGE, 1 - EDGE))
+
+    def pick(self, state: Any) -> Any:
+        """The number of the skill for reaching a state, or one number per row: by q(z|s), or by the nearest goal."""
+        x = np.asarray(state, np.float32)
+        if "state_mean" in self.arrays:
+            x = (x - self.arrays["state_mean"]) / self.arrays["state_scale"]
+            for i, (weight, bias) in enumerate(self.encoder):
+                x = x @ weight + bias
+                x = x if i + 1 == len(self.encoder) else np.maximum(x, 0.0)
+            rows, x = self.codes, x[..., : self.codes.shape[-1]]
+        elif self.goals is not None:
+            rows = self.goals
+        else:
+            raise ValueError("these skills have no goals and no q(z|s) to pick by. Pick by where their rollouts end.")
+        found = np.argmin(np.sum((x[..., None, :] - rows) ** 2, axis=-1), axis=-1)
+        return int(found) if found.ndim == 0 else found
 
     def _scaled(self, unit: np.ndarray) -> np.ndarray:
         low, high = self.arrays["low"], self.arrays["high"]

@@ -1,1 +1,1 @@
-"""Runs: what to do, doing it piece by piece, and the folder it leaves behind."""
+"""Runs: their settings, the stages as data, the driver that executes them, run folders, and sweeps."""

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +17,11 @@ FIRST_NAMES = {"zero_shot_distance": "best_skill_distance", "zero_shot_picked_di
 
 
 class Entry(NamedTuple):
-    """One metric of one run. ``improvement`` is the probability of beating the first run, with its 95 % interval."""
+    """One metric of one run.
+
+    ``improvement`` is the probability of beating the first run, with its 95 % interval. Both are None if the runs are
+    in different envs, or if one of them has a single seed and there is no interval.
+    """
 
     run: str
     metric: str
@@ -27,10 +32,19 @@ class Entry(NamedTuple):
     improvement: float | None
     improvement_ci95: tuple[float, float] | None
 
+    @property
+    def verdict(self) -> str:
+        """Against the first run: beats, loses or unclear, by whether the interval excludes 0.5; empty without one."""
+        if self.improvement_ci95 is None:
+            return ""
+        low, high = self.improvement_ci95
+        return "beats" if low > 0.5 else "loses" if high < 0.5 else "unclear"
+
 
 def compare(paths: Sequence[str | Path], metrics: Sequence[str] = ()) -> list[Entry]:
     """All entries, metric by metric, with the runs in the order given. ``metrics`` defaults to the usual ones."""
     loaded = {name: _seeds(path) for name, path in zip(names_of(paths), paths, strict=True)}
+    same_env = {name: _env_of(path) == _env_of(paths[0]) for name, path in zip(loaded, paths, strict=True)}
     given = dict.fromkeys(name for seeds in loaded.values() for seed in seeds for name in seed)
     known = [name for name in given if name not in NOT_METRICS]
     for metric in metrics:
@@ -39,7 +53,9 @@ def compare(paths: Sequence[str | Path], metrics: Sequence[str] = ()) -> list[En
     for metric in metrics or [name for name in METRICS if METRICS[name].in_comparison and name in known]:
         scores = {run: [s[metric] for s in seeds if s.get(metric) is not None] for run, seeds in loaded.items()}
         first = next(iter(scores.values()))
-        entries += [_entry(run, metric, values, first) for run, values in scores.items() if values]
+        entries += [
+            _entry(run, metric, values, first if same_env[run] else []) for run, values in scores.items() if values
+        ]
     return entries
 
 
@@ -50,9 +66,25 @@ def definition_notes(paths: Sequence[str | Path]) -> list[str]:
         note = definitions_note(store.open_run(path).read_json(store.METRICS))
         if note is not None:
             notes.append(
-                f"{name} holds metrics by other definitions ({note}). Run `edl evaluate {path}` to compute them again."
+                f"{name} holds metrics by other definitions ({note}). "
+                f"Run `edl evaluate {shlex.quote(str(path))}` to compute them again."
             )
     return notes
+
+
+def env_notes(paths: Sequence[str | Path]) -> list[str]:
+    """A sentence about the runs that are in another env than the first run."""
+    others = [name for name, path in zip(names_of(paths), paths, strict=True) if _env_of(path) != _env_of(paths[0])]
+    if not others:
+        return []
+    named = ", ".join(others)
+    return [f"these runs are in another env than the first run and are not ranked against it: {named}."]
+
+
+def _env_of(path: str | Path) -> list[Any]:
+    """What makes two runs comparable: the env, its maze, and the features and the horizon."""
+    config = store.open_run(path).read_json(store.CONFIG)
+    return [config.get(name) for name in ("env", "maze", "features", "horizon")]
 
 
 def names_of(paths: Sequence[str | Path]) -> list[str]:
@@ -97,7 +129,7 @@ def _entry(run: str, metric: str, values: list[float], first: list[float]) -> En
     assert facts is not None  # there are values
     low, high = facts["ci95"]
     chance, interval = None, None
-    if first and first is not values and metric in METRICS:
+    if min(len(first), len(values)) > 1 and first is not values and metric in METRICS:
         sign = METRICS[metric].sign
         x, y = ([[sign * value for value in each]] for each in (values, first))
         found = improvement_interval(x, y)
@@ -115,7 +147,8 @@ def _seeds(path: str | Path) -> list[dict[str, Any]]:
         return [{renamed.get(name, name): value for name, value in seed.items()} for seed in seeds]
     except (KeyError, TypeError, ValueError) as error:
         place = folder.place(store.METRICS)
-        raise ConfigError(f"{place} has no per_seed: the run was not evaluated. Run `edl evaluate {path}`.") from error
+        again = f"edl evaluate {shlex.quote(str(path))}"
+        raise ConfigError(f"{place} has no per_seed: the run was not evaluated. Run `{again}`.") from error
 
 
 def _unique(entries: Sequence[Entry], field: str) -> list[str]:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from edl.runs.config import RunConfig
 from edl.runs.driver import compile_programs, lane_mesh
 from edl.runs.evaluation import compile_evaluation
-from edl.runs.pipeline import outlines, plan, work_of
+from edl.runs.pipeline import has_explored, outlines, plan, work_of
 from edl.runs.resolve import Context
 from edl.runtime.devices import available_cores
 
@@ -49,7 +49,7 @@ def compilations(
     """Functions that compile the unfinished stages after the next one, and then the evaluation."""
     stages = plan(config, until)
     todo = [stage for stage in stages if stage.name not in finished]
-    if "explore" in finished or not todo:  # the shapes of states on disk are not known yet
+    if has_explored(config, finished) or not todo:  # the shapes of states on disk are not known yet
         return
     shapes = {name: each.artifact for name, each in outlines(config, context, until=until).items()}
     for stage in todo[1:]:
@@ -57,6 +57,5 @@ def compilations(
         mesh = lane_mesh(config.num_seeds, work.inputs)
         yield lambda work=work, mesh=mesh: compile_programs(work, config.num_seeds, mesh)
     if stages[-1] is plan(config)[-1]:
-        policy = shapes[stages[-1].name]
-        skills = next((shapes[stage.name] for stage in reversed(stages) if stage.field == "skills"), None)
-        yield lambda: compile_evaluation(config, context.env, policy, skills)
+        fields = {stage.field: shapes[stage.name] for stage in stages}
+        yield lambda: compile_evaluation(config, context, fields["policy"], fields.get("skills"))

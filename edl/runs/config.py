@@ -5,6 +5,7 @@ A preset gives every setting a value, a saved config.json may change some, and t
 
 import dataclasses
 import math
+import reprlib
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -16,9 +17,20 @@ from edl.explore.region import describe
 
 DATASET = "dataset:"
 """Prefix of ``--explore dataset:PATH``: states from a file."""
+GIVEN = "python:"
+"""Prefix of the name of what a user passed as a Python object: ``discover="python:HASH"`` are skills,
+``explore="dataset:python:HASH"`` are states, and ``explore="python:HASH"`` are states with experience."""
 NESTED = ("explorer", "scout", "discoverer", "learner", "baseline")
 DERIVED = {"region", "num_skills"}
 """Fields of nested configs that are set from the run's own fields and are therefore not repeated in JSON."""
+TYPE_NAMES = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "tuple": "a list of integers",
+}
+"""Types of settings in words."""
 RENAMED = {"recall": "objective_batch_size", "refresh": "refresh_rewards", "keep_actions": "target_entropy_share"}
 """Settings that had another name in edl 0.1, whose config files can still be read."""
 
@@ -31,6 +43,7 @@ class RunConfig:
     """
 
     env: str = "square"
+    """Name of an env (see `edl list`), path of a maze file, random maze, Gymnasium id, or ``module:name``."""
     maze: str | None = None
     """Text of the maze or MuJoCo model if ``env`` names a file, so that a run can be loaded after the file is gone."""
     features: Any = None
@@ -40,13 +53,19 @@ class RunConfig:
     method: str = "edl"
     """``edl``, or the name of a baseline."""
     explore: str = ""
+    """Name of an explorer, or ``dataset:PATH``."""
     discover: str = ""
+    """Name of a discoverer."""
     preset: str = "fast"
+    """Source of the default settings: ``fast`` or ``paper``."""
     num_skills: int = 10
+    """Number of skills."""
     num_seeds: int = 1
+    """Number of seeds. All of them run in one program."""
     seed: int = 0
+    """First seed."""
     region: Any = None
-    """A predicate of one state, or its text."""
+    """A predicate of one state, or its text, e.g. "x > 0": p(s) is restricted to it."""
     explorer: Any = None
     scout: Any = None
     discoverer: Any = None
@@ -92,8 +111,8 @@ def with_changes(config: Any, changes: Any, where: str) -> Any:
     known, values = own_fields(config), {}
     for given, value in changes.items():
         name = RENAMED[given] if given not in known and RENAMED.get(given) in known else given
-        check_name(name, known, f"setting in {where}:", "Remove or rename it.")
-        current, path = getattr(config, name), f"{where}.{name}"
+        check_name(name, known, f"setting in {where}:" if where else "setting", "Remove or rename it.")
+        current, path = getattr(config, name), f"{where}.{name}" if where else name
         nested = dataclasses.is_dataclass(current)
         values[name] = with_changes(current, value, path) if nested else _typed(value, hints[name], path)
     return dataclasses.replace(config, **values)
@@ -113,13 +132,21 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
             return value
     elif hint is float:
         if (isinstance(value, int | float) and not isinstance(value, bool)) or value in ("inf", "-inf"):
-            return float(value)
-    elif origin is tuple and isinstance(value, list):
+            return _to_float(value, where)
+    elif origin is tuple and isinstance(value, list | tuple):
         return tuple(_typed(each, parts[0], where) for each in value)
     elif isinstance(hint, type) and isinstance(value, hint) and (hint is not int or not isinstance(value, bool)):
         return value
-    expected = f"one of {', '.join(map(repr, parts))}" if origin is Literal else getattr(hint, "__name__", str(hint))
-    raise ConfigError(f"{where} must be {expected} (got {value!r}).")
+    name = "tuple" if origin is tuple else getattr(hint, "__name__", str(hint))
+    expected = f"one of {', '.join(map(repr, parts))}" if origin is Literal else TYPE_NAMES.get(name, name)
+    raise ConfigError(f"{where} must be {expected} (got {reprlib.repr(value)}).")
+
+
+def _to_float(value: Any, where: str) -> float:
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ConfigError(f"{where} must be a number that fits into 64 bits (got one of over 300 digits).") from error
 
 
 def differences(before: RunConfig, now: RunConfig) -> list[str]:
@@ -141,5 +168,8 @@ def plain_settings(saved: Any, whose: str) -> RunConfig:
     """The settings of a saved config that are not nested; a `ConfigError` if it is no config."""
     if not isinstance(saved, dict):
         raise ConfigError(f"{whose} is not a run's config: it must be a JSON object such as a saved config.json.")
+    for name in ("features", "region"):  # in Python they may be functions; a file has their text
+        if not isinstance(saved.get(name), str | None):
+            raise ConfigError(f"{name} in {whose} must be text (got {reprlib.repr(saved[name])}).")
     plain = {name: value for name, value in saved.items() if name not in (*NESTED, "region")}
     return with_changes(RunConfig(), plain, Path(whose).name)

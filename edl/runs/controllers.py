@@ -1,7 +1,7 @@
 """The controllers of `edl downstream`: what they are trained on, and their file in the run folder.
 
 run = edl.load("runs/square")
-controllers = load_controllers(run)
+controllers = run.controllers()
 skill = controllers.choose(key, observation, seed=0, task=3)  # the row of run.policy.codes to play next
 """
 

@@ -20,6 +20,7 @@ from edl.envs.base import Env
 from edl.envs.mjx.env import MjxEnv, MjxMaze
 from edl.envs.mjx.reference import ReferenceRobot, reference_model
 from edl.envs.rollout import Skill, rollout
+from edl.envs.success import success_of
 from edl.evaluate.distances import goal_success
 from edl.evaluate.geodesic import Geodesic, PairedDistance
 from edl.runs.executables import call_once
@@ -41,16 +42,18 @@ class Ends(NamedTuple):
     last: Float[np.ndarray, "k n s"]
 
 
-def cross_check(run: Run, num_rollouts: int = NUM_ROLLOUTS, within: float = 1.0) -> dict[str, Any]:
+def cross_check(run: Run, num_rollouts: int = NUM_ROLLOUTS, within: float | None = None) -> dict[str, Any]:
     """Play the deterministic policy from the same starts in both simulators, and compare the results.
 
-    ``per_seed`` has the mean distance to the goals, the share of rollouts that end ``within`` that distance (both only
-    for methods with goals), and the mean distance travelled. ``agrees`` says of each whether the means over seeds of
-    the two simulators differ by at most the spread over seeds (their standard deviation); None for a single seed.
+    ``per_seed`` has the mean distance to the goals, the share of rollouts that end ``within`` that distance (by default
+    that of `edl.envs.success`; both only for methods with goals), and the mean distance travelled. ``agrees`` says of
+    each whether the means over seeds of the two simulators differ by at most the spread over seeds (their standard
+    deviation); None for a single seed.
     """
     env, policy = run.env, run.policy
     if not isinstance(env, MjxEnv | MjxMaze) or policy is None:
         raise ConfigError(f"the cross-check needs a trained policy of a robot (got env {run.config.env!r}).")
+    within = success_of(env).radius if within is None else within
     goals = policy.goals if run.skills is None else run.skills.goals
     keys = jax.vmap(lambda key: jax.random.fold_in(key, CROSS_CHECKED))(stage_keys(run.config, "evaluate"))
     observations = np.asarray(call_once(play_modes, (num_rollouts,), keys, env, policy))

@@ -300,7 +300,7 @@ def play_zero_shot(
 def zero_shot_codes(run: Run, seed: int, tasks: Tasks) -> Float[Array, "g z"]:
     """The code that the run itself picks for each task, by the rule of ``zero_shot_distance`` (`edl.evaluate.picking`).
 
-    A goal-conditioned method is told the goal itself. A method without a rule plays the skill whose practice episodes
+    A goal-conditioned method gets the goal itself. A method without a rule plays the skill whose practice episodes
     end nearest.
     """
     one = run.seed(seed)

@@ -61,3 +61,22 @@ def to_markdown(results: Results) -> str:
     lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     lines += [f"| {' | '.join(row.cells())} |" for row in table_rows(results)]
     return "\n".join(lines) + "\n"
+
+
+def to_task_markdown(results: Results) -> str:
+    """The table of a task (`edl.runs.tasks`) as Markdown: a row per run, and PPO without skills."""
+    head = ("learner", "skills named by", "pretraining", "steps", "score")
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for label, result in results.items():
+        before = "-" if result["pretraining"] is None else f"{result['pretraining']:,}"
+        lines.append(_task_line(f"{label}: controller", result["skills_named_by"], before, result["controller"]))
+    flat = {tuple(each["flat"]["per_seed"]): each["flat"] for each in results.values()}
+    lines += [_task_line("PPO without skills", "-", "0", each) for each in flat.values()]
+    return "\n".join(lines) + "\n"
+
+
+def _task_line(learner: str, named_by: str, pretraining: str, found: Mapping[str, Any]) -> str:
+    low, high = found["ci95"]
+    interval = f" [{low:.2f}, {high:.2f}]" if len(found["per_seed"]) > 1 else ""
+    cells = (learner, named_by, pretraining, f"{found['env_steps']:,}", f"{found['score']:.2f}{interval}")
+    return f"| {' | '.join(cells)} |"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree, UInt8
 
 from edl import evaluate
 from edl.artifacts import Experience, PickRule, PosteriorPick, SkillModel, SkillPolicy, States
@@ -16,13 +16,24 @@ from edl.config import ConfigError
 from edl.discover import off_support, skill_report
 from edl.envs.base import Env
 from edl.envs.host import check_hosts
+from edl.envs.maze import Maze
 from edl.envs.mjx.divergence import check_physics
 from edl.envs.mjx.env import MjxEnv, MjxMaze
 from edl.envs.mjx.render import NO_RENDERER, render_poses
 from edl.envs.rollout import Episode
+from edl.envs.success import success_of
 from edl.evaluate import Evaluator
 from edl.evaluate.coverage import BinGrid, coverage_curve
 from edl.evaluate.discriminability import measure_discriminability
+from edl.evaluate.floor import (
+    METRICS_OF_FLOOR,
+    Trials,
+    coverage_trials,
+    measure_floor,
+    metrics_of_floor,
+    play_seeds_trials,
+    suits,
+)
 from edl.evaluate.metrics import CURRENT_DEFINITIONS
 from edl.evaluate.picking import (
     PRACTICE_RULE,
@@ -33,13 +44,17 @@ from edl.evaluate.picking import (
     played_targets,
 )
 from edl.evaluate.skill_rollouts import last_states, play_skills, uniform_policy
-from edl.evaluate.summary import NUM_TARGETS, bounds_of, visits_by_rollout
-from edl.evaluate.versus_random import aggregate_comparisons, compare_with_random
+from edl.evaluate.summary import NUM_TARGETS, bounds_of
+from edl.evaluate.versus_random import Comparison, aggregate_comparisons, compare_with_random
+from edl.explore.region import describe, inside
 from edl.runs import store
 from edl.runs.config import RunConfig
 from edl.runs.executables import call_once, compile_once
+from edl.runs.failures import marked
 from edl.runs.pipeline import stage_keys
-from edl.runs.result import Run, load
+from edl.runs.provenance import read_provenance
+from edl.runs.resolve import Context
+from edl.runs.result import Run, load_run, read_metrics, with_good_seeds
 from edl.runs.session import env_steps_of, read_progress, seconds_of
 from edl.runs.store import Folder
 from edl.runtime.effort import quick_jit
@@ -49,9 +64,9 @@ DIMENSIONS = 2
 """Coverage of an env that is not a maze is over this many of its first features."""
 ROBOT_PICTURES, MAX_ROBOT_ROWS = 6, 12
 """Pictures per rollout of a robot, and the number of skills that are shown."""
-CLASSIFIED, PICKED, PRACTISED = 1, 2, 3
-"""Numbers that are folded into a seed's key for the classifier, for picked codes, and for practice episodes. The scored
-rollouts use the key itself."""
+CLASSIFIED, PICKED, PRACTISED, ON_FLOOR = 1, 2, 3, 5
+"""Numbers that are folded into a seed's key for the classifier, for picked codes, for practice episodes, and for the
+protocol of robots in the open (`edl.runs.cross_check` uses 4). The scored rollouts use the key itself."""
 
 
 class Evaluation(NamedTuple):
@@ -61,8 +76,9 @@ class Evaluation(NamedTuple):
     random: dict[str, float | None] | None
     coverage_over: str
     distance_unit: str
+    success_radius: float
     episodes: Episode | None
-    comparisons: list[dict[str, Any]]
+    comparisons: list[Comparison]
 
 
 def evaluator_of(run: Run, visited: Float[np.ndarray, "n s"] | None = None) -> Evaluator:
@@ -73,17 +89,24 @@ def evaluator_of(run: Run, visited: Float[np.ndarray, "n s"] | None = None) -> E
     if states is None:
         raise ConfigError(f"{run.config.env!r} cannot be evaluated: it is not a maze, and nothing was explored.")
     dims = range(min(DIMENSIONS, states.shape[1]))
-    deviation = states.std(axis=0)
-    return evaluate.box_evaluator(
+    deviation, success = states.std(axis=0), success_of(run.env)
+    evaluator = evaluate.box_evaluator(
         states[:: max(1, len(states) // NUM_TARGETS)],
         dims,
         bounds_of(states[:, list(dims)]),
-        unit=np.where(deviation > 1e-6, deviation, 1.0),
+        unit=1.0 if success.unit == "units" else np.where(deviation > 1e-6, deviation, 1.0),
     )
+    return evaluator._replace(distance_unit=success.unit, success_radius=success.radius)
 
 
 def evaluate_run(run: Run) -> Evaluation:
-    """Evaluate the exploration, and the skills if a policy was learned."""
+    """Evaluate the exploration, and the skills if a policy was learned. Failed seeds are marked and left out."""
+    found = _evaluate_seeds(with_good_seeds(run))
+    good = [each for index, each in enumerate(found.comparisons) if index not in run.failed]
+    return found._replace(per_seed=marked(found.per_seed, run.failed), comparisons=good)
+
+
+def _evaluate_seeds(run: Run) -> Evaluation:
     episodes, random = (None, None) if run.policy is None else _play(run)
     visited = None if episodes is None else _visited(episodes, random)
     evaluator, seeds = evaluator_of(run, visited), range(run.config.num_seeds)
@@ -91,8 +114,11 @@ def evaluate_run(run: Run) -> Evaluation:
     for i in seeds:
         experience = None if run.states is None else _one_seed(run.states.experience, i)
         per_seed[i] |= evaluate.summarise_data(evaluator, experience)
+    floors = evaluate_floor(run)
+    for i in seeds:
+        per_seed[i] |= dict.fromkeys(METRICS_OF_FLOOR) if floors is None else metrics_of_floor(floors[i])
     if episodes is None or random is None:
-        return Evaluation(per_seed, None, evaluator.coverage_over, evaluator.distance_unit, None, [])
+        return Evaluation(per_seed, None, *_facts(evaluator), None, [])
     accuracies = call_once(discriminate_seeds, (), stage_keys(run.config, "evaluate"), episodes)
     zero_shot = _zero_shot(run, evaluator)
     for i in seeds:
@@ -100,22 +126,55 @@ def evaluate_run(run: Run) -> Evaluation:
         per_seed[i] |= evaluate.summarise(evaluator, played, zero_shot.picks[i]) | zero_shot.metrics[i]
         per_seed[i]["discriminability"] = float(accuracies[i])
         per_seed[i]["skills"] = evaluate.skill_results(evaluator, played)
-    random_visits = visits_by_rollout(evaluator.cells, random)
     # Random actions have no skills to pick from, so every target gets any of them.
     any_skill = np.arange(len(evaluator.targets)) % len(random.valid)
     random_metrics: dict[str, Any] = evaluate.summarise(evaluator, random, any_skill)
-    reach = "best_skill_distance"
-    visits = [visits_by_rollout(evaluator.cells, _one_seed(episodes, i)) for i in seeds]
+    if floors is not None:
+        random_metrics["floor_coverage"] = float(np.mean([each["random_floor_coverage"] for each in floors]))
+    asked = evaluate.asked_for(evaluator, inside(run.config.region, evaluator.targets))
+    at_random = evaluate.behaviour_of(asked, random)
     comparisons = [
-        compare_with_random(visits[i], random_visits, per_seed[i][reach], random_metrics[reach], i) for i in seeds
+        compare_with_random(evaluate.behaviour_of(asked, _one_seed(episodes, i)), at_random, i) for i in seeds
     ]
-    return Evaluation(per_seed, random_metrics, evaluator.coverage_over, evaluator.distance_unit, episodes, comparisons)
+    return Evaluation(per_seed, random_metrics, *_facts(evaluator), episodes, comparisons)
+
+
+def _facts(evaluator: Evaluator) -> tuple[str, str, float]:
+    """What metrics.json says about how the metrics were computed."""
+    return evaluator.coverage_over, evaluator.distance_unit, evaluator.success_radius
+
+
+def evaluate_floor(run: Run) -> list[dict[str, Any]] | None:
+    """The protocol of `edl.evaluate.floor` for every seed: of the skills, or else of the explorer's policy.
+
+    None if it does not apply to the env, or if there is no policy.
+    """
+    explorers = None if run.states is None else run.states.policy
+    policy = explorers if run.policy is None else run.policy
+    if policy is None or not suits(run.env, run.layout):
+        return None
+    skills = run.skills if run.policy is not None else None
+    samples = None if run.states is None else run.states.samples
+    keys = floor_keys(run.config)
+
+    def play(trials: Trials) -> Float[np.ndarray, "seeds n t1 s"]:
+        paths = np.asarray(call_once(play_seeds_trials, (), keys, run.env, policy, trials))
+        check_physics(run.env, paths, "in the rollouts of the evaluation")
+        return paths
+
+    return measure_floor(keys, run.env, policy, skills, samples, play)
+
+
+def floor_keys(config: RunConfig) -> Keys:
+    """The keys of the rollouts of `evaluate_floor`."""
+    return _fold_in(stage_keys(config, "evaluate"), ON_FLOOR)
 
 
 def reevaluate(path: str | Path, *, env: str | None = None) -> tuple[Run, Evaluation]:
     """Load a run and compute its metrics again. Its environment steps and seconds are kept. Nothing is written."""
-    run = load(path, env=env)
-    before, finished = run.metrics or {}, read_progress(store.open_run(path))
+    folder = store.open_run(path)
+    run = load_run(path, env=env, with_metrics=False)
+    before, finished = read_metrics(folder, damaged_is_none=True) or {}, read_progress(folder)
     steps = {**env_steps_of(finished), **before.get("steps", {})}
     seconds = {**seconds_of(finished), **before.get("seconds", {})}
     found = evaluate_run(run)
@@ -145,18 +204,22 @@ def play_seeds(keys: Keys, env: Env, policy: SkillPolicy, goals: Float[Array, "s
     return play(keys, env, policy, policy.codes, goals)
 
 
-def compile_evaluation(config: RunConfig, env: Env, policy: PyTree, skills: PyTree) -> None:
+def compile_evaluation(config: RunConfig, context: Context, policy: PyTree, skills: PyTree) -> None:
     """Compile what `evaluate_run` will run, and import what it needs. ``policy`` and ``skills`` are shapes."""
     from scipy.sparse import csgraph  # noqa: F401  takes a quarter of a second
 
     from edl import figures  # noqa: F401  importing matplotlib takes a second
 
-    keys, goals = stage_keys(config, "evaluate"), _goals_of(policy, skills)
+    env, keys, goals = context.env, stage_keys(config, "evaluate"), _goals_of(policy, skills)
     episodes = jax.eval_shape(play_seeds, keys, env, policy, goals)
     compile_once(play_seeds, (), keys, env, policy, goals)
     compile_once(discriminate_seeds, (), keys, episodes)
     first = None if goals is None else jax.ShapeDtypeStruct(goals.shape[1:], goals.dtype)
     compile_once(_play_random_actions, (policy.codes.shape[1],), env, first)
+    if suits(env, context.layout):
+        # Whether the run has samples only matters for which codes are drawn, and not for their shapes.
+        trials = jax.eval_shape(jax.vmap(coverage_trials, (0, None, 0, None, None)), keys, env, policy, None, None)
+        compile_once(play_seeds_trials, (), keys, env, policy, trials)
     rule = _rule_of(policy, skills)
     if rule is not None and picks_code(_first_seed_shapes(rule), env.feature_size):
         targets = jax.ShapeDtypeStruct((num_played(env), env.feature_size), jnp.float32)
@@ -262,9 +325,10 @@ def metrics_of(
         "random": found.random,
         "coverage_is_over": found.coverage_over,
         "distance_unit": found.distance_unit,
+        "success_radius": found.success_radius,
         "metric_definitions": CURRENT_DEFINITIONS,
         "picked_by": picked_by(run),
-        "proof": aggregate_comparisons(found.comparisons),
+        "proof": aggregate_comparisons(found.comparisons, found.distance_unit, describe(config.region) or None),
         "codebook": codebook_reports(run),
         "steps": {name: int(value) for name, value in steps.items()},
         "seconds": {name: round(value, 3) for name, value in seconds.items()},
@@ -283,48 +347,122 @@ def codebook_reports(run: Run) -> list[dict[str, float | int]] | None:
     """Per seed: whether all codes are used, and whether the decoded goals are explored states."""
     if run.skills is None or run.states is None:
         return None
+    good = [index for index in range(run.config.num_seeds) if index not in run.failed]
     skills, samples = jax.device_get((run.skills, run.states.samples))
-    return [skill_report(_one_seed(skills, i), samples[i]) for i in range(run.config.num_seeds)]
+    return [skill_report(_one_seed(skills, i), samples[i]) for i in good]
 
 
-def draw_figures(run: Run, found: Evaluation) -> dict[str, bytes]:
-    """The figures of the run's first seed, by name, as PNG."""
+class Drawings(NamedTuple):
+    """The figures of a run by name, as PNG, and the data of its interactive panel, if it has one."""
+
+    pictures: Mapping[str, bytes] = {}
+    panel: dict[str, Any] | None = None
+
+
+def draw_figures(run: Run, found: Evaluation) -> Drawings:
+    """The figures and the panel of the run's first seed that did not fail."""
     from edl import figures  # importing matplotlib takes half a second, and not every run is drawn
 
-    first, explored = run.seed(0), {}
-    if run.states is not None and (found.episodes is None or run.states.experience is not None):
-        explored = _explored(run, run.states)
-    drawn: dict[str, Any] = {}
+    run = with_good_seeds(run)
+    panel, played = None, None
     if found.episodes is not None:
-        drawn = figures.run_figures(
-            run.layout,
-            _paths(_one_seed(found.episodes, 0)),
-            **_discovered(first),
-            rows=run.log,
-            random=found.random,
-            title=_title(run),
-        ) | _robot_figure(run.env, _one_seed(found.episodes, 0))
-    return {name: figures.to_png(figure) for name, figure in (drawn | explored).items()}
+        played = _one_seed(found.episodes, 0)
+    frames = None if played is None else robot_frames(run.env, played)
+    if played is not None:
+        panel = panel_of(run, played, frames)
+    drawn = figures_of(run, played, found.random, frames=frames)
+    return Drawings({name: figures.to_png(figure) for name, figure in drawn.items()}, panel)
 
 
-def write_report(folder: Folder, metrics: Mapping[str, Any], pictures: Mapping[str, bytes]) -> None:
+def draw_run(run: Run, dims: str | None = None) -> dict[str, Any]:
+    """The figures of the run's first seed, by name, without the rest of the evaluation.
+
+    ``dims`` are the features on the axes, e.g. "0,2" or "angle(0,1),2" (see `edl.figures.axes`).
+    """
+    from edl.figures.axes import parse_axes, show_axes
+
+    if dims is not None and run.layout is not None:
+        raise ConfigError(f"a maze is drawn in its own two dimensions (got dims={dims!r}). Leave out --dims.")
+    axes = None if dims is None else parse_axes(dims, run.env.feature_size)
+    played = None if run.policy is None else _one_seed(_play(run)[0], 0)
+    frames = None if played is None else robot_frames(run.env, played)
+    drawn = figures_of(run, played, None, axes, frames)
+    for figure in drawn.values():
+        show_axes(figure, axes)
+    return drawn
+
+
+def figures_of(
+    run: Run,
+    played: Episode | None,
+    random: Mapping[str, float | None] | None,
+    axes: Any = None,
+    frames: UInt8[np.ndarray, "k f h w 3"] | None = None,
+) -> dict[str, Any]:
+    """The figures of the run's first seed, by name: of its skills or else its codes, and of its exploration.
+
+    ``played`` are the rollouts of its skills, and ``frames`` pictures of a robot. ``axes`` are those of
+    `edl.figures.axes`; by default, the first two features are drawn.
+    """
+    from edl import figures
+    from edl.figures.axes import project
+
+    first, explored, drawn = run.seed(0), {}, {}
+    if run.states is not None and (played is None or run.states.experience is not None):
+        explored = _explored(run, run.states, axes)
+    shown: dict[str, Any] = {
+        name: project(x, axes) if name in ("samples", "goals", "decoded") else x
+        for name, x in _discovered(first).items()
+    }
+    if played is not None:
+        shown |= {"rows": run.log, "random": random, "title": _title(run)}
+        drawn = figures.run_figures(figures.RunData(run.layout, project(_paths(played), axes), **shown))
+        drawn |= robot_figure(run.env, frames)
+    elif run.skills is not None and run.states is not None:
+        drawn = figures.code_figures(run.layout, **shown)
+    return drawn | explored
+
+
+def panel_of(
+    run: Run, episodes: Episode | None = None, frames: UInt8[np.ndarray, "k f h w 3"] | None = None
+) -> dict[str, Any] | None:
+    """The interactive panel of the run's first seed; None if there is no policy, or none that a page can show.
+
+    Envs that are not point mazes show the rollouts ``episodes`` of that seed, which are played again if not given.
+    """
+    from edl.figures import panel
+
+    first = run.seed(0)
+    if first.policy is None:
+        return None
+    rule, goals = _rule_of(first.policy, first.skills), _goals_of(first.policy, first.skills)
+    goals = None if goals is None else np.asarray(goals)
+    if isinstance(run.env, Maze) and run.layout is not None:
+        samples = None if first.states is None else np.asarray(first.states.samples)
+        return panel.maze_panel(_title(run), run.layout, run.env.horizon, first.policy, rule, goals, samples)
+    played = _one_seed(_play(run)[0], 0) if episodes is None else episodes
+    return panel.recorded_panel(_title(run), run.layout, _paths(played), rule, goals, frames)
+
+
+def write_report(folder: Folder, metrics: Mapping[str, Any], drawings: Drawings) -> None:
     """Write figures, report and metrics. metrics.json is last: if it exists, so do the others."""
     from edl import figures
 
-    for name, png in pictures.items():
+    for name, png in drawings.pictures.items():
         folder.save_picture(name, png)
-    shown = figures.with_captions(pictures)
-    config, provenance = folder.read_json(store.CONFIG), folder.read_json(store.PROVENANCE)
-    page = figures.report_html(metrics, config, provenance, shown, str(folder.path))
+    shown = figures.with_captions(drawings.pictures)
+    config, provenance = folder.read_json(store.CONFIG), read_provenance(folder)
+    page = figures.report_html(metrics, config, provenance, shown, str(folder.path), drawings.panel)
     folder.write(store.REPORT, page.encode())
     folder.write_json(store.METRICS, metrics)
 
 
-def _explored(run: Run, states: States) -> dict[str, Any]:
+def _explored(run: Run, states: States, axes: Any = None) -> dict[str, Any]:
     """The figures of stage 1: the states of the first seed, and the coverage of all seeds."""
     from edl import figures
+    from edl.figures.axes import project
 
-    samples, experience = np.asarray(states.samples[0]), states.experience
+    samples, experience = project(np.asarray(states.samples[0]), axes), states.experience
     if experience is None:
         return figures.explore_figures(run.layout, samples)
     bins, total = evaluator_of(run).bins, int(np.sum(np.asarray(experience.lengths[0])))
@@ -333,7 +471,7 @@ def _explored(run: Run, states: States) -> dict[str, Any]:
     return figures.explore_figures(
         run.layout,
         samples,
-        paths=np.asarray(experience.paths[0]),
+        paths=project(np.asarray(experience.paths[0]), axes),
         lengths=np.asarray(experience.lengths[0]),
         steps=steps,
         coverage=np.asarray(curves),
@@ -344,18 +482,28 @@ def _curves(bins: BinGrid, experience: Experience, steps: Int[Array, " c"]) -> F
     return jax.vmap(lambda each: coverage_curve(bins, each, steps))(experience)
 
 
-def _robot_figure(env: Env, episodes: Episode) -> dict[str, Any]:
-    """Pictures of a robot, if the env is one; a message if there is no renderer."""
+def robot_frames(env: Env, episodes: Episode) -> UInt8[np.ndarray, "k f h w 3"] | None:
+    """Pictures of a robot: one rollout of each skill. None if the env is no robot, or if there is no renderer."""
+    if not isinstance(env, MjxEnv | MjxMaze):
+        return None
+    poses = np.asarray(episodes.observations)[:MAX_ROBOT_ROWS, 0][:, _robot_times(env), : env.physics.model.nq]
+    frames = render_poses(env, poses.reshape(-1, poses.shape[-1]))
+    return None if frames is None else frames.reshape(*poses.shape[:2], *frames.shape[1:])
+
+
+def _robot_times(env: Env) -> Int[np.ndarray, " f"]:
+    return np.linspace(0, env.horizon, ROBOT_PICTURES).astype(int)
+
+
+def robot_figure(env: Env, frames: UInt8[np.ndarray, "k f h w 3"] | None) -> dict[str, Any]:
+    """The pictures of a robot, if the env is one; a message if there is no renderer."""
     from edl import figures
 
     if not isinstance(env, MjxEnv | MjxMaze):
         return {}
-    times = np.linspace(0, env.horizon, ROBOT_PICTURES).astype(int)
-    poses = np.asarray(episodes.observations)[:MAX_ROBOT_ROWS, 0][:, times, : env.physics.model.nq]
-    frames = render_poses(env, poses.reshape(-1, poses.shape[-1]))
     if frames is None:
         return {"robot": figures.message_figure(NO_RENDERER)}
-    return {"robot": figures.filmstrip_figure(frames.reshape(*poses.shape[:2], *frames.shape[1:]), times.tolist())}
+    return {"robot": figures.filmstrip_figure(frames, _robot_times(env).tolist())}
 
 
 def _discovered(first: Run) -> dict[str, Any]:

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
+from edl.envs.base import Env
+from edl.envs.mjx.env import MjxEnv, MjxMaze
 from edl.runtime.effort import Effort, options
 
 MAX_EXECUTABLES = 64
@@ -26,8 +28,9 @@ def executable(
     """``function(*static, ...)`` compiled for arguments of these shapes, or a cached executable.
 
     ``function`` and ``static`` are hashable. The buffers of argument number ``donate`` are reused for the result.
-    The arguments may be arrays or shapes.
+    The arguments may be arrays or shapes. Programs with a robot always have the full compile effort.
     """
+    effort = Effort.FULL if has_robot(args) else effort
     request = (function, static, donate, options_key(effort), *signature(args))
     with _lock:
         first = request not in _executables
@@ -41,6 +44,12 @@ def executable(
             _executables.pop(request, None)
             future.set_exception(error)
     return future.result()  # another thread may still be compiling it
+
+
+def has_robot(args: PyTree) -> bool:
+    """Whether arguments contain a robot on MJX. XLA's older code generator for CPUs crashes on it (jaxlib 0.11.2)."""
+    leaves = jax.tree.leaves(args, is_leaf=lambda each: isinstance(each, Env))
+    return any(isinstance(each, MjxEnv | MjxMaze) for each in leaves)
 
 
 def options_key(effort: Effort) -> tuple[tuple[str, int], ...]:

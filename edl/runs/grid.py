@@ -15,6 +15,7 @@ All values of the settings that are floats run in one vmapped program, and so do
 import dataclasses
 import itertools
 import json
+import math
 import tomllib
 import typing
 from collections.abc import Hashable, Iterator, Mapping
@@ -30,6 +31,9 @@ from edl.runs.points import program_key
 from edl.runs.presets import from_json
 from edl.runs.resolve import resolve_config
 
+MAX_POINTS = 10_000
+MAX_DEPTH = 20
+MAX_INTEGER = 2**63
 FIELDS = ("metric", "goal", "run", "grid")
 
 
@@ -79,9 +83,10 @@ def read(path: str | Path) -> SweepGrid:
     if Path(path).suffix == ".json":
         return parse(store.parse_json(data, whose), whose)
     try:
-        return parse(tomllib.loads(data.decode()), whose)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        content = tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:  # what TOML and its numbers and text can raise
         raise ConfigError(f"{whose} is not valid TOML ({error}). Fix it, or pass a file that ends in .json.") from error
+    return parse(content, whose)
 
 
 def parse(content: Any, whose: str) -> SweepGrid:
@@ -90,19 +95,48 @@ def parse(content: Any, whose: str) -> SweepGrid:
         raise ConfigError(f"{whose} must hold a table with [run] and [grid].")
     for name in content:
         check_name(name, FIELDS, f"setting in {whose}:", "Settings of the run go under [run].")
-    metric = content.get("metric", "goal_success")
-    check_name(str(metric), METRICS, f"metric in {whose}:")
+    metric = str(content.get("metric", "goal_success"))
+    check_name(metric, METRICS, f"metric in {whose}:")
     goal = content.get("goal", "max" if METRICS[metric].direction == "higher" else "min")
     if goal not in ("max", "min"):
         raise ConfigError(f"goal in {whose} must be 'max' or 'min' (got {goal!r}). Change it, or leave it out.")
     run, grid = (_table(content, name, whose) for name in ("run", "grid"))
     if not grid:
         raise ConfigError(f"[grid] in {whose} is empty. Add a setting with a list of values.")
+    _check_count(grid, whose)
+    _check_plain(content, whose)
     lists = {name: _values(name, values, whose) for name, values in grid.items()}
     first = {name: values[0] for name, values in lists.items()}
     traced = {name: _is_traced(name, values, run, first, whose) for name, values in lists.items()}
     axes = tuple(Axis(split(name), values, traced[name]) for name, values in lists.items())
     return SweepGrid(axes, tuple(_groups(axes, run, whose)), metric, goal, content)
+
+
+def _check_count(grid: Mapping[str, Any], whose: str) -> None:
+    """Refuse a grid with too many points before they are expanded."""
+    points = math.prod(len(values) for values in grid.values() if isinstance(values, list))
+    if points > MAX_POINTS:
+        raise ConfigError(
+            f"the grid of {whose} must have at most {MAX_POINTS:,} points (got {points:,}). "
+            "Remove values, or split the sweep into several files."
+        )
+
+
+def _check_plain(value: Any, whose: str, depth: int = 0) -> None:
+    """Reject what a config cannot hold: dates, which TOML has, numbers that are too large, and deep nesting."""
+    if depth > MAX_DEPTH:
+        raise ConfigError(f"{whose} is nested more than {MAX_DEPTH} levels deep. Settings need at most four.")
+    if isinstance(value, Mapping):
+        for each in value.values():
+            _check_plain(each, whose, depth + 1)
+    elif isinstance(value, list):
+        for each in value:
+            _check_plain(each, whose, depth + 1)
+    elif isinstance(value, int) and abs(value) > MAX_INTEGER:
+        raise ConfigError(f"{whose} has a number of over 64 bits. Choose a smaller number.")
+    elif not isinstance(value, str | int | float | None):
+        kind = type(value).__name__
+        raise ConfigError(f"{whose} has a {kind} ({value}). Settings are numbers, text, lists and tables.")
 
 
 def split(name: str) -> tuple[str, ...]:
@@ -119,7 +153,7 @@ def _table(content: Mapping[str, Any], name: str, whose: str) -> dict[str, Any]:
 def _values(name: str, values: Any, whose: str) -> tuple[Any, ...]:
     if not isinstance(values, list) or not values:
         raise ConfigError(f"{name} in the grid of {whose} must be a list of at least one value (got {values!r}).")
-    if any(one == other for one, other in itertools.combinations(values, 2)):
+    if len({(isinstance(value, bool), json.dumps(value, sort_keys=True)) for value in values}) < len(values):
         raise ConfigError(f"{name} in the grid of {whose} has the same value twice (got {values!r}). Remove one.")
     return tuple(values)
 
@@ -162,6 +196,8 @@ def _config(run: Mapping, changes: Mapping[str, Any], whose: str) -> RunConfig:
         place = merged
         for word in parents:
             place = place.setdefault(word, {})
+            if not isinstance(place, dict):
+                raise ConfigError(f"setting {path!r} in {whose} does not exist: {word!r} has no settings.")
         place[last] = value
     config = resolve_config(from_json(merged, whose))
     for name in NESTED:

@@ -1,4 +1,7 @@
-"""Ctrl-C during a run: a flag that is checked between chunks of work, so that a checkpoint can be written first.
+"""Ctrl-C, SIGTERM and SIGHUP during a run set a flag that is checked between chunks of work.
+
+So a checkpoint can be written first. Schedulers send SIGTERM before they kill a job, and a terminal that is closed
+sends SIGHUP.
 
 XLA holds the main thread while it compiles, and Python runs signal handlers in the main thread only. Work that may
 block for long therefore runs in a second thread (`Interrupt.run_interruptible`) while the main thread watches the flag.
@@ -14,23 +17,40 @@ T = TypeVar("T")
 POLL_SECONDS = 0.1
 
 
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Windows has no SIGHUP."""
+
+
 class Interrupted(KeyboardInterrupt):
-    """The user pressed Ctrl-C; everything up to the last checkpoint is saved."""
+    """A signal, such as that of Ctrl-C, stopped the work; everything up to the last checkpoint is saved."""
+
+    def __init__(self, message: str = "", number: int = signal.SIGINT):
+        super().__init__(*([message] if message else []))
+        self.number = number
+
+
+def interrupted(message: str, cause: KeyboardInterrupt) -> Interrupted:
+    """The same interruption with a message that says how to continue."""
+    return Interrupted(message, cause.number if isinstance(cause, Interrupted) else signal.SIGINT)
 
 
 class Interrupt:
-    """Whether the user has pressed Ctrl-C."""
+    """Whether a signal has asked the run to stop."""
 
     def __init__(self) -> None:
-        self.requested = False
+        self.number: int | None = None
+
+    @property
+    def requested(self) -> bool:
+        return self.number is not None
 
     def check(self) -> None:
-        """Raise `Interrupted` if the user has pressed Ctrl-C."""
-        if self.requested:
-            raise Interrupted
+        """Raise `Interrupted` if a signal has asked the run to stop."""
+        if self.number is not None:
+            raise Interrupted(number=self.number)
 
     def run_interruptible(self, function: Callable[[], T]) -> T:
-        """Return ``function()``; raise `Interrupted` as soon as the user presses Ctrl-C.
+        """Return ``function()``; raise `Interrupted` as soon as a signal asks the run to stop.
 
         After an interrupt the function finishes in its thread, and Python waits for it before the process exits:
         XLA crashes if a process exits while it compiles.
@@ -48,8 +68,8 @@ class Interrupt:
         thread.start()
         while thread.is_alive():
             thread.join(POLL_SECONDS)
-            if self.requested and thread.is_alive():
-                raise Interrupted
+            if thread.is_alive():
+                self.check()
         if failure:
             raise failure[0]
         return outcome[0]
@@ -57,22 +77,26 @@ class Interrupt:
 
 @contextlib.contextmanager
 def catch_interrupts() -> Iterator[Interrupt]:
-    """An `Interrupt` that the first Ctrl-C sets. A second Ctrl-C raises KeyboardInterrupt at once.
+    """An `Interrupt` that the first signal sets. A second signal of the same kind ends the process at once.
 
-    An ignored SIGINT (``nohup edl run ... &``) stays ignored, and the previous handler is restored at the end.
+    A signal that is ignored (``nohup edl run ... &``) stays ignored, and the previous handlers are restored at the end.
     """
     interrupt = Interrupt()
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    if ignored or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
         yield interrupt
         return
 
     def request(number: int, frame: object) -> None:
-        interrupt.requested = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        interrupt.number = number
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
-    previous = signal.signal(signal.SIGINT, request)
+    previous = {number: signal.getsignal(number) for number in SIGNALS}
+    # A handler that was not installed from Python is None: it is left alone.
+    caught = {number: handler for number, handler in previous.items() if handler not in (signal.SIG_IGN, None)}
+    for number in caught:
+        signal.signal(number, request)
     try:
         yield interrupt
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in caught.items():
+            signal.signal(number, handler)

@@ -61,7 +61,7 @@ def run_lanes(
     on_tick: OnTick,
     max_lanes: int | None = None,
 ) -> Iterator[LaneBatch]:
-    """Run some work for every key, batch by batch. ``max_lanes`` limits the size of a batch; memory does so anyway."""
+    """Run some work for every key, batch by batch. ``max_lanes`` and memory limit the size of a batch."""
     total, began = keys.shape[0], time.perf_counter()
     width = run_interruptible(lambda: fitting_width(work, keys, min(total, max_lanes or total), mesh))
     batches = math.ceil(total / width)

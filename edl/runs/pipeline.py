@@ -1,11 +1,13 @@
 """The pipeline as data: every stage of a run, what it depends on, and where its artifact goes. Nothing runs here.
 
     explore -> discover -> (scout) -> measure -> place -> learn          with method "edl"
+       `------------- the explorer's policy --------------^             if the learner starts from it
     learn                                                                 with a baseline
+    explore -> learn                                                      with an offline baseline
 
 `scout` is a short exploration for runs whose states came without experience (from an oracle or a file) but whose
 learner measures walking distance. `measure` estimates that distance from experience, and `place` moves the goals of
-skills that discovery, which knows nothing of walls, put behind one.
+skills that discovery, which does not know the walls, put behind one.
 
 Run, resume, sweep, load, the dry run and the report iterate over `STAGES`. To add a stage, add an entry.
 """
@@ -14,7 +16,7 @@ import dataclasses
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -32,8 +34,11 @@ from edl.learn.walking import walking_distance
 from edl.program import Method, Program, one_shot
 from edl.runs.config import RunConfig, all_settings
 from edl.runs.driver import Builder, Outline, Work, outline
+from edl.runs.given_skills import load_skills
 from edl.runs.presets import default_methods
-from edl.runs.resolve import Context
+from edl.runs.resolve import Context, is_offline
+from edl.runs.saved_states import load_states
+from edl.runs.store import Folder
 from edl.runtime.effort import Effort, quick_jit
 from edl.types import Keys
 
@@ -42,11 +47,18 @@ EVALUATE_KEY = 5
 
 
 class Inputs(NamedTuple):
-    """What a stage is built from, besides its settings: the env, a dataset's states, and artifacts by stage name."""
+    """What a stage is built from, besides its settings: the env, what a user gave, and artifacts by stage name.
+
+    ``given`` are states for stage 1 (an array, or `States`) and a `SkillModel` for stage 2.
+    """
 
     env: Env
-    samples: Any
+    given: Any
     artifacts: Mapping[str, Any]
+
+
+Loader = Callable[[Folder, str, int, int, Callable[[], Any]], Any]
+"""(folder, file, lanes, number of features, function that returns the shapes of the artifact) -> artifact."""
 
 
 class Stage(NamedTuple):
@@ -62,6 +74,9 @@ class Stage(NamedTuple):
     ``file``           where its artifact is stored.
     ``field``          the field of `Run` that its artifact becomes, if any.
     ``temporary``      whether the file is deleted at the end of the run, because it only serves later stages.
+    ``reads_dataset``  whether it gets the states of the user's dataset, which is then read before the run starts.
+    ``reads_skills``   whether it gets the skills that a user gave instead of it.
+    ``load``           reads its artifact from its file, if the shapes are not known from the config alone.
     ``finite``         whether its artifact may hold no infinity (a distance may: where there is no path).
     ``optional``       fields of its artifact that folders of older versions lack; they are None there.
     ``check_inputs``   raises a `ConfigError` if it cannot run on these artifacts.
@@ -79,6 +94,9 @@ class Stage(NamedTuple):
     field: str | None = None
     registry: Mapping[str, Method] | None = None
     temporary: bool = False
+    reads_dataset: bool = False
+    reads_skills: bool = False
+    load: Loader | None = None
     finite: bool = True
     optional: tuple[str, ...] = ()
     effort: Effort = Effort.FULL
@@ -91,7 +109,11 @@ def is_edl(config: RunConfig) -> bool:
 
 
 def build_explorer(method: Builder | None, inputs: Inputs, settings: Any) -> Program:
-    return dataset(inputs.samples) if method is None else method(inputs.env, settings)
+    """The explorer, or without one the states of a file or of a user, which may come with experience."""
+    if method is not None:
+        return method(inputs.env, settings)
+    states = inputs.given
+    return one_shot(lambda key: states) if isinstance(states, States) else dataset(states)
 
 
 def check_explored(config: RunConfig, states: States) -> None:
@@ -107,13 +129,15 @@ def check_explored(config: RunConfig, states: States) -> None:
 
 
 def build_discoverer(method: Builder | None, inputs: Inputs, settings: Any) -> Program:
-    """Stage 2 sees the samples of p(s) and no experience."""
-    assert method is not None
+    """Stage 2 sees the samples of p(s) and no experience. Without a method, the skills are a user's."""
+    if method is None:
+        return one_shot(lambda key: inputs.given)
     return method(States(inputs.artifacts["explore"].samples), settings)
 
 
 def check_states(config: RunConfig, artifacts: Mapping[str, Any]) -> None:
-    discover.check_states(config.discoverer, np.asarray(artifacts["explore"].samples))
+    if config.discoverer is not None:
+        discover.check_states(config.discoverer, np.asarray(artifacts["explore"].samples))
 
 
 def has_scout(config: RunConfig) -> bool:
@@ -144,10 +168,16 @@ def build_placement(method: Builder | None, inputs: Inputs, settings: Any) -> Pr
     return one_shot(lambda key: learn.place(skills, samples, distance))
 
 
+def starts_from_explorer(config: RunConfig) -> bool:
+    return is_edl(config) and config.learner.start == "explorer"
+
+
 def build_learner(method: Builder | None, inputs: Inputs, settings: Any) -> Program:
+    """Stage 3. It has the explorer's policy if it starts from that."""
     skills = inputs.artifacts.get("place", inputs.artifacts["discover"])
     distance = learn.distance_for(settings, skills, inputs.artifacts.get("measure"))
-    return learn.learn(inputs.env, skills, distance, settings)
+    explored = inputs.artifacts.get("explore")
+    return learn.learn(inputs.env, skills, distance, settings, None if explored is None else explored.policy)
 
 
 def build_baseline(method: Builder | None, inputs: Inputs, settings: Any) -> Program:
@@ -155,18 +185,25 @@ def build_baseline(method: Builder | None, inputs: Inputs, settings: Any) -> Pro
     return method(inputs.env, settings)
 
 
+def build_offline(method: Builder | None, inputs: Inputs, settings: Any) -> Program:
+    assert method is not None
+    return method(inputs.env, inputs.artifacts["explore"], settings)
+
+
 STAGES: tuple[Stage, ...] = (
     Stage(
         name="explore",
         key=0,
         takes=(),
-        when=is_edl,
+        when=lambda config: is_edl(config) or is_offline(config),
         method=lambda config: config.explore,
         settings=lambda config: config.explorer,
         build=build_explorer,
         registry=explore.METHODS,
         file="states.safetensors",
         field="states",
+        reads_dataset=True,
+        load=load_states,
         effort=Effort.LESS,
         check_artifact=check_explored,
     ),
@@ -181,6 +218,8 @@ STAGES: tuple[Stage, ...] = (
         registry=discover.METHODS,
         file="skills.safetensors",
         field="skills",
+        reads_skills=True,
+        load=load_skills,
         effort=Effort.LESS,
         check_inputs=check_states,
     ),
@@ -225,7 +264,18 @@ STAGES: tuple[Stage, ...] = (
         name="learn",
         key=4,
         takes=("discover", "measure", "place"),
-        when=is_edl,
+        when=lambda config: is_edl(config) and not starts_from_explorer(config),
+        method=lambda config: config.method,
+        settings=lambda config: config.learner,
+        build=build_learner,
+        file="policy.safetensors",
+        field="policy",
+    ),
+    Stage(
+        name="learn",
+        key=4,
+        takes=("explore", "discover", "measure", "place"),
+        when=starts_from_explorer,
         method=lambda config: config.method,
         settings=lambda config: config.learner,
         build=build_learner,
@@ -236,7 +286,7 @@ STAGES: tuple[Stage, ...] = (
         name="learn",
         key=4,
         takes=(),
-        when=lambda config: not is_edl(config),
+        when=lambda config: not is_edl(config) and not is_offline(config),
         method=lambda config: config.method,
         settings=lambda config: config.baseline,
         registry=baselines.METHODS,
@@ -244,6 +294,18 @@ STAGES: tuple[Stage, ...] = (
         file="policy.safetensors",
         field="policy",
         optional=("pick",),
+    ),
+    Stage(
+        name="learn",
+        key=4,
+        takes=("explore",),
+        when=is_offline,
+        method=lambda config: config.method,
+        settings=lambda config: config.baseline,
+        registry=baselines.METHODS,
+        build=build_offline,
+        file="policy.safetensors",
+        field="policy",
     ),
 )
 
@@ -259,6 +321,11 @@ def plan(config: RunConfig, until: str | None = None) -> list[Stage]:
     return stages[: names.index(until) + 1]
 
 
+def has_explored(config: RunConfig, finished: Collection[str]) -> bool:
+    """Whether the stage that reads a dataset is finished. Its dataset is then not needed any more and may be gone."""
+    return any(stage.reads_dataset and stage.name in finished for stage in plan(config))
+
+
 def inputs_of(stage: Stage, artifacts: Mapping[str, Any]) -> dict[str, Any]:
     """The artifacts that a stage takes, of those that there are."""
     return {name: artifacts[name] for name in stage.takes if name in artifacts}
@@ -271,14 +338,14 @@ class StageBuilder:
     build: Callable[[Builder | None, Inputs, Any], Program]
     method: Builder | None
 
-    def __call__(self, env: Env, samples: Any, artifacts: Mapping[str, Any], settings: Any) -> Program:
-        return self.build(self.method, Inputs(env, samples, artifacts), settings)
+    def __call__(self, env: Env, given: Any, artifacts: Mapping[str, Any], settings: Any) -> Program:
+        return self.build(self.method, Inputs(env, given, artifacts), settings)
 
 
 def work_of(stage: Stage, config: RunConfig, context: Context, artifacts: Mapping[str, Any]) -> Work:
     """A stage as work for the driver. Artifacts have a leading axis of lanes; env and settings are shared."""
-    samples = context.samples if stage.name == "explore" else None
-    inputs = (context.env, samples, inputs_of(stage, artifacts), stage.settings(config))
+    given = context.samples if stage.reads_dataset else context.skills if stage.reads_skills else None
+    inputs = (context.env, given, inputs_of(stage, artifacts), stage.settings(config))
     chosen = (stage.registry or {}).get(stage.method(config))
     builder = StageBuilder(stage.build, None if chosen is None else chosen.build)
     return Work(builder, inputs, (False, False, True, False), stage.effort)

@@ -25,17 +25,19 @@ from edl.envs.base import Env
 from edl.envs.maze import Maze, pad_to_shape, shape_of
 from edl.evaluate.metrics import definitions_note
 from edl.interop.env_names import is_maze
-from edl.runs import evaluation, store, tensors
+from edl.runs import evaluation, store
+from edl.runs.binding import save_artifact
 from edl.runs.config import NESTED, RunConfig, differences, own_fields
 from edl.runs.driver import Tick, Work, lane_mesh, outline
 from edl.runs.evaluation import Evaluation
+from edl.runs.failures import blanked, failed_seeds, from_facts, repaired, to_facts
 from edl.runs.interrupt import Interrupt
 from edl.runs.lanes import LaneBatch, run_lanes
-from edl.runs.pipeline import Stage, identity, plan, stage_keys, work_of
+from edl.runs.pipeline import Stage, has_explored, identity, plan, stage_keys, work_of
 from edl.runs.progress import Progress, StageProgress
 from edl.runs.resolve import Context, make_context, with_dataset
 from edl.runs.result import Run, load_artifacts, run_of, saved_config
-from edl.runs.run import create_run, write_provenance
+from edl.runs.run import write_provenance, write_start
 from edl.runs.session import (
     env_steps_of,
     load_artifact,
@@ -52,7 +54,7 @@ Measure = Callable[[Run, Evaluation], Mapping[str, Any]]
 
 
 class LaneContext(NamedTuple):
-    """What all groups of a process share. ``max_lanes`` limits how many lanes run at a time; memory does so anyway."""
+    """What all groups of a process share. ``max_lanes`` and memory limit how many lanes run at a time."""
 
     devices: list[Any]
     interrupt: Interrupt
@@ -88,7 +90,9 @@ def program_key(config: RunConfig) -> Hashable:
 def open_point(name: str, config: RunConfig, path: Path) -> RunPoint:
     """The run folder of a point, new or as an earlier process left it."""
     if not (path / store.CONFIG).is_file():
-        return RunPoint(name, config, create_run(config, path), {}, [])
+        folder = store.create(path)  # without a lock of its own: the caller has locked the folder above it
+        write_start(folder, config)
+        return RunPoint(name, config, folder, {}, [])
     folder = store.open_run(path)
     changed = differences(saved_config(folder), config)
     if changed:
@@ -128,7 +132,7 @@ def run_group(
     needed = {each.name: needed_stages(stages, each.finished) for each in points}
     contexts = dict(contexts)
     for each in points:
-        if "explore" not in each.finished:
+        if not has_explored(each.config, each.finished):
             contexts[env_key(each.config)] = with_dataset(each.config, contexts[env_key(each.config)])
     artifacts: dict[str, SharedArtifact] = {}
     for stage in stages:
@@ -170,15 +174,21 @@ def run_shared(
             missing.append(users)
             continue
         inputs, where = inputs_for(stage, artifacts, [done]), contexts[env_key(done.config)]
-        shared.by_identity[key] = jax.device_get(load_artifact(done.folder, stage, done.config, where, inputs))
+        artifact = jax.device_get(load_artifact(done.folder, stage, done.config, where, inputs))
+        shared.by_identity[key] = without_failed(done, artifact)
         facts, rows = done.finished[stage.name], [r for r in done.folder.read_log() if r.get("stage") == stage.name]
         for each in users:
             if stage.name not in each.finished:
-                record(stage, each, shared.by_identity[key], facts, rows)
+                record(stage, each, artifact, facts, rows)
     missing = [users for users in missing if accepts_inputs(stage, users, artifacts)]
     if missing:
         run_missing(stage, missing, shared, artifacts, contexts, context, title)
     return shared
+
+
+def without_failed(point: RunPoint, artifact: PyTree) -> PyTree:
+    """The artifact as input of later stages: a good seed takes the place of a failed one."""
+    return repaired(artifact, from_facts(point.finished, point.config), point.lanes)
 
 
 def inputs_for(stage: Stage, artifacts: Mapping[str, SharedArtifact], points: Sequence[RunPoint]) -> dict[str, PyTree]:
@@ -256,9 +266,9 @@ def write_result(
     except ConfigError as error:
         fail(users, error)
         return
-    shared.by_identity[identity(stage, users[0].config)] = result.artifact
     for each in users:
         record(stage, each, result.artifact, result.facts, result.rows)
+    shared.by_identity[identity(stage, users[0].config)] = without_failed(users[0], result.artifact)
 
 
 def with_stacked_envs(work: Work, points: Sequence[RunPoint], contexts: Mapping[Hashable, Context]) -> Work:
@@ -304,9 +314,6 @@ def point_result(stage: Stage, batches: Sequence[LaneBatch], point: RunPoint, be
         parts.append(jax.tree.map(lambda leaf, inside=inside: leaf[inside], batch.artifact))
         logs.append([{k: v if k == "iteration" else v[inside] for k, v in row.items()} for row in batch.rows])
     artifact = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    if stage.finite:
-        tensors.check_finite(artifact, f"the result of stage {stage.name!r} at point {point.name}")
-    stage.check_artifact(point.config, artifact)
     log, env_steps = until_done(joined_rows(logs)), batches[0].env_steps
     iterations = log[-1]["iteration"]
     rows = [
@@ -319,9 +326,12 @@ def point_result(stage: Stage, batches: Sequence[LaneBatch], point: RunPoint, be
         )
         for row in log
     ]
+    before = from_facts(point.finished, point.config)
+    failed = failed_seeds(stage, point.config, artifact, rows, before)
     spent = {"seconds": seconds, "compile_seconds": compile_seconds}
     steps = {"iterations": iterations, "env_steps": iterations * env_steps}
-    return PointResult(artifact, {"identity": identity(stage, point.config), **spent, **steps}, rows)
+    facts = {"identity": identity(stage, point.config), **spent, **steps, **to_facts(failed, point.config)}
+    return PointResult(blanked(artifact, before), facts, rows)
 
 
 def joined_rows(logs: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -349,7 +359,7 @@ def record(stage: Stage, each: RunPoint, artifact: PyTree, facts: dict[str, Any]
     log = [row for row in each.folder.read_log() if row.get("stage") != stage.name]
     each.folder.write_log([*log, *rows])
     if not stage.temporary:
-        each.folder.save(stage.file, artifact)
+        save_artifact(each.folder, stage, each.config, artifact)
     each.folder.write_json(store.PROGRESS, each.finished)
 
 

@@ -1,29 +1,42 @@
 """Presets: a value for every setting. ``fast`` is ours, tuned for time to quality; ``paper`` is the paper's recipe.
 
-The defaults of every method's config are those of ``fast``. `PAPER` lists the methods that have a recipe in ``paper``:
+The defaults of every method's config are those of ``fast`` in a maze. Other envs have recipes of their own, in one dict
+per kind of env: `JAX` for envs in JAX, such as robots on MJX, and `HOST` for envs outside of JAX. Recipes for envs in
+JAX also depend on the device, because an accelerator steps thousands of envs at once. The choice is made here and only
+here: config.json has plain numbers, and a run that is resumed elsewhere keeps them.
+
+`PAPER` lists the methods that have a recipe in ``paper``:
 those that the paper runs, and the discoverers that can take the place of its VQ-VAE. All other methods reject the
 preset, and so do envs that are not mazes. docs/paper_to_code.md compares the settings.
 """
 
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from edl import baselines, discover, explore, learn
+from edl.baselines.diayn import DIAYNConfig
 from edl.baselines.forward_mi import ForwardMIConfig
+from edl.baselines.metra import METRAConfig
 from edl.baselines.reverse_mi import ReverseMIConfig
-from edl.config import check, check_name
+from edl.config import ConfigError, check, check_name
 from edl.discover.gaussian_vae import GaussianVAEConfig
 from edl.discover.kmeans import KMeansConfig
 from edl.discover.vqvae import VQVAEConfig
+from edl.envs.base import Env
+from edl.envs.mjx.robots import STEPS_PER_CELL
+from edl.envs.success import success_of
+from edl.explore.beyond import BeyondConfig
 from edl.explore.knn import KNNConfig
 from edl.explore.oracle import OracleConfig
 from edl.explore.random_walk import RandomWalkConfig
 from edl.explore.smm import SMMConfig
-from edl.interop.env_names import is_maze
+from edl.interop.env_names import is_gymnasium_id, is_maze, make_env, names_robot, runs_on_host
+from edl.learn.walking import WalkingConfig
 from edl.program import Method
 from edl.rl.ppo import PPOConfig
-from edl.runs.config import DATASET, NESTED, RunConfig, plain_settings, with_changes
+from edl.runs.config import DATASET, GIVEN, NESTED, RunConfig, plain_settings, with_changes
+from edl.runtime.devices import on_accelerator
 
 DEFAULTS: dict[str, dict[str, str]] = {
     "fast": {"explore": "frontier", "discover": "vqvae", "scout": "frontier"},
@@ -31,6 +44,8 @@ DEFAULTS: dict[str, dict[str, str]] = {
 }
 """The methods of a run that names none; ``scout`` collects experience if the states came without any."""
 WITHOUT_EXPERIENCE = ("oracle", DATASET)
+CONTINUOUS = ("gaussian_vae",)
+"""Discoverers with a continuous prior, whose codes are not goals."""
 
 PAPER: dict[str, Callable[[str], Any]] = {
     "reverse_mi": ReverseMIConfig.paper,
@@ -46,16 +61,106 @@ PAPER: dict[str, Callable[[str], Any]] = {
 LEARN = Method(learn.LearnConfig, learn.learn)
 """Stage 3, which has one method."""
 
-FOREIGN_DEFAULTS = {"explore": "drift", "discover": "vqvae", "scout": "random_walk"}
-FOREIGN_PPO: dict[str, Any] = {"iterations": 100, "rollouts": 64, "normalise": True, "minibatches": 16}
-FOREIGN_LEARNERS: dict[str, dict[str, Any]] = {"ppo": FOREIGN_PPO, "sac": {"normalise": True}}
+
+class Facts(NamedTuple):
+    """What the recipes for an env that is not a maze depend on: the env, the device, and the methods of the run."""
+
+    env: Env
+    accelerator: bool
+    config: RunConfig
+
+    @property
+    def unroll(self) -> int:
+        return unroll_of(self.env.horizon)
+
+
+HOST_DEFAULTS = {"explore": "drift", "discover": "vqvae", "scout": "random_walk"}
+HOST_PPO: dict[str, Any] = {"iterations": 100, "rollouts": 64, "normalise": True, "minibatches": 16}
+HOST_LEARNERS: dict[str, dict[str, Any]] = {"ppo": HOST_PPO, "sac": {"normalise": True}}
 """Changes to the learner of a baseline."""
-FOREIGN: dict[str, Callable[[], Any]] = {
+HOST: dict[str, Callable[[], Any]] = {
     "random_walk": lambda: RandomWalkConfig(iterations=20, rollouts=64),
     "knn": lambda: KNNConfig(iterations=40, rollouts=64),
-    "learn": lambda: learn.LearnConfig(reward="visits", distance="normalised", ppo=PPOConfig(**FOREIGN_PPO)),
+    "learn": lambda: learn.LearnConfig(reward="visits", distance="normalised", ppo=PPOConfig(**HOST_PPO)),
 }
-"""Recipes of ``fast`` for envs that are not mazes: they step slowly and their features have no common unit."""
+"""Recipes for envs outside of JAX (Gymnasium): they step slowly and their features have no common unit."""
+
+JAX_DEFAULTS = {"explore": "beyond", "discover": "vqvae", "scout": "beyond"}
+JAX_LEARNERS = {True: HOST_LEARNERS | {"ppo": HOST_PPO | {"rollouts": 1024, "minibatches": 32}}, False: HOST_LEARNERS}
+"""Changes to the learner of a baseline, on an accelerator and on a CPU."""
+JAX: dict[str, Callable[[Facts], Any]] = {
+    "random_walk": lambda facts: HOST["random_walk"](),
+    "knn": lambda facts: HOST["knn"](),
+    "beyond": lambda facts: jax_explorer(facts),
+    "learn": lambda facts: jax_learner(facts),
+    "metra": lambda facts: METRAConfig.robot(continuous=facts.env.feature_size >= 2, **jax_sac(facts)),
+    "diayn": lambda facts: DIAYNConfig.robot(**jax_sac(facts)),
+}
+"""Recipes for envs in JAX that are not mazes: robots on MJX, Brax-style envs, and a user's own. Their dynamics must be
+learned before anything can be reached. An accelerator steps thousands of them at once; a CPU only makes a few thousand
+steps of a robot per second, so there the numbers are small: a run ends after minutes, and does not get far."""
+JAX_PARTS: dict[bool, dict[str, Any]] = {
+    True: {"rollouts": 4096, "minibatches": 16},
+    False: {"rollouts": 32, "minibatches": 2},
+}
+"""Envs at the same time and minibatches of PPO, on an accelerator and on a CPU."""
+UNROLLS = range(10, 26)
+"""Steps of each env per iteration of PPO, of which the smallest that divides the horizon is used."""
+
+
+def unroll_of(horizon: int) -> int:
+    """Steps of each env per iteration; 0, i.e. whole episodes, if they are short or none of `UNROLLS` divides them."""
+    return next((steps for steps in UNROLLS if horizon % steps == 0 and horizon > steps), 0)
+
+
+def jax_explorer(facts: Facts) -> BeyondConfig:
+    """29 million steps on an accelerator, and 300,000 on a CPU."""
+    iterations = in_parts(700 if facts.accelerator else 1000, facts)
+    hidden = (256, 256) if facts.accelerator else (128, 128)
+    return BeyondConfig(iterations=iterations, unroll=facts.unroll, hidden=hidden, **JAX_PARTS[facts.accelerator])
+
+
+def in_parts(iterations: int, facts: Facts) -> int:
+    """The number of iterations for the steps of ``iterations`` parts of ten steps."""
+    return max(iterations * UNROLLS[0] // (facts.unroll or facts.env.horizon), 1)
+
+
+def jax_learner(facts: Facts) -> learn.LearnConfig:
+    """Stage 3: progress to the goals, from the policy of the explorer if it has one.
+
+    Features that are lengths share a unit, so distance is Euclidean (in a maze: walking distance). Other features have
+    no common unit. From scratch, learning takes about as many steps as exploring.
+    """
+    explorer = facts.config.explorer
+    continues = isinstance(explorer, BeyondConfig) and facts.config.discover not in CONTINUOUS
+    iterations = in_parts((150 if continues else 700) if facts.accelerator else (200 if continues else 1000), facts)
+    ppo = PPOConfig(
+        iterations=iterations,
+        unroll=facts.unroll,
+        hidden=explorer.hidden if isinstance(explorer, BeyondConfig) else BeyondConfig().hidden,
+        normalise_codes=True,
+        learning_rate=3e-4 if continues else 6e-4,
+        last_learning_rate=1e-4,
+        max_gradient_norm=1.0,
+        **JAX_PARTS[facts.accelerator],
+    )
+    unit = success_of(facts.env).unit
+    distances = {"cells": "walking", "units": "euclidean", "standard deviations": "normalised"}
+    return learn.LearnConfig(
+        start="explorer" if continues else "scratch",
+        distance=distances[unit],  # type: ignore[arg-type]
+        walking=WalkingConfig(stride=max(STEPS_PER_CELL // 2, 1) if unit == "cells" else 1),
+        bonus=0.5,
+        scale_rewards=unit != "standard deviations",
+        entropy_boost=0.0,
+        ppo=ppo,
+    )
+
+
+def jax_sac(facts: Facts) -> dict[str, Any]:
+    """Changes to the recipe of METRA's authors, which has 10 million steps: on a CPU their 8 envs, and few steps."""
+    return {} if facts.accelerator else {"iterations": 40, "rollouts": 8, "capacity": 100_000, "random_episodes": 32}
+
 
 RECIPES: dict[str, Mapping[str, Callable[[str], Any]]] = {"fast": {}, "paper": PAPER}
 """The presets. In ``fast``, methods have the defaults of their configs."""
@@ -63,9 +168,28 @@ METHOD_OF = {"explorer": "explore", "scout": "explore", "discoverer": "discover"
 """The setting that names the method of a nested config (``method`` for the others)."""
 
 
+def kind_of(config: RunConfig) -> Literal["maze", "jax", "host"]:
+    """The kind of env that decides on the recipes: a point maze, another env in JAX, or one outside of JAX."""
+    if is_maze(config.env):
+        return "maze"
+    if names_robot(config.env):
+        return "jax"
+    if is_gymnasium_id(config.env):
+        return "host"
+    try:
+        return "host" if runs_on_host(env_of(config)) else "jax"
+    except ConfigError:  # the env of a saved run may be gone; it is made, and the error raised, when it is needed
+        return "host"
+
+
+def env_of(config: RunConfig) -> Env:
+    return make_env(config.env, features=config.features, horizon=config.horizon, maze=config.maze)
+
+
 def default_methods(config: RunConfig) -> dict[str, str]:
     """The methods of the stages that a run does not name."""
-    return DEFAULTS[config.preset] if is_maze(config.env) else FOREIGN_DEFAULTS
+    kind = kind_of(config)
+    return DEFAULTS[config.preset] if kind == "maze" else JAX_DEFAULTS if kind == "jax" else HOST_DEFAULTS
 
 
 def complete(config: RunConfig, saved: Collection[str] = ()) -> RunConfig:
@@ -87,13 +211,22 @@ def complete(config: RunConfig, saved: Collection[str] = ()) -> RunConfig:
 
     if config.method != "edl":
         chosen = settings("baseline", config.method, baselines.METHODS, "method")
-        return dataclasses.replace(config, baseline=_with_derived(chosen, config))
+        config = dataclasses.replace(config, baseline=_with_derived(chosen, config))
+        if not baselines.METHODS[config.method].offline:
+            return config
+        name = config.explore or default_methods(config)["explore"]
+        if name.startswith(DATASET):
+            return dataclasses.replace(config, explore=name)
+        explorer = settings("explorer", name, explore.METHODS, "explorer")
+        return dataclasses.replace(config, explore=name, explorer=_with_derived(explorer, config))
     defaults = default_methods(config)
     explorer, discoverer = config.explore or defaults["explore"], config.discover or defaults["discover"]
     filled: dict[str, Any] = {"explore": explorer, "discover": discoverer}
-    if not explorer.startswith(DATASET):
+    if not explorer.startswith((DATASET, GIVEN)):
         filled["explorer"] = settings("explorer", explorer, explore.METHODS, "explorer")
-    filled["discoverer"] = settings("discoverer", discoverer, discover.METHODS, "discoverer")
+    config = dataclasses.replace(config, **filled)  # the recipe of the learner depends on the explorer
+    if not discoverer.startswith(GIVEN):
+        filled["discoverer"] = settings("discoverer", discoverer, discover.METHODS, "discoverer")
     filled["learner"] = learner = settings("learner", "learn", {"learn": LEARN}, "stage")
     if config.scout is None and learner.distance == "walking" and explorer.startswith(WITHOUT_EXPERIENCE):
         # Only walking distance needs a scout. It is ours, so the scout has our settings in every preset.
@@ -126,13 +259,16 @@ def settings_of(config: RunConfig, name: str, default: Callable[[], Any]) -> Any
     if is_maze(config.env):
         recipe = RECIPES[config.preset].get(name)
         return default() if recipe is None else recipe(config.env)
-    return FOREIGN[name]() if name in FOREIGN else _for_foreign_env(default())
+    if kind_of(config) == "host":
+        return HOST[name]() if name in HOST else _with_learners(default(), HOST_LEARNERS)
+    facts = Facts(env_of(config), on_accelerator(), config)
+    return JAX[name](facts) if name in JAX else _with_learners(default(), JAX_LEARNERS[facts.accelerator])
 
 
-def _for_foreign_env(settings: Any) -> Any:
+def _with_learners(settings: Any, learners: Mapping[str, dict[str, Any]]) -> Any:
     """A method's config with the learner settings for an env that is not a maze."""
     names = {field.name for field in dataclasses.fields(settings)}
-    learners = {name: changes for name, changes in FOREIGN_LEARNERS.items() if name in names}
+    learners = {name: changes for name, changes in learners.items() if name in names}
     changed = {name: dataclasses.replace(getattr(settings, name), **changes) for name, changes in learners.items()}
     return dataclasses.replace(settings, **changed)
 

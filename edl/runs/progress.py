@@ -1,7 +1,7 @@
 """Progress callbacks of a run."""
 
-from collections.abc import Mapping
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 
 class StageProgress(NamedTuple):
@@ -26,6 +26,17 @@ class Progress(Protocol):
 
     def stage_finished(self, stage: str) -> None:
         """A stage is done."""
+
+
+@runtime_checkable
+class Watcher(Progress, Protocol):
+    """Receives what a stage has made so far as well, e.g. to draw it while the run goes on."""
+
+    def stage_state(self, stage: str, state: Any, artifact: Callable[[], Any]) -> None:
+        """The state after a chunk. ``artifact()`` is what the stage would hand over if it ended now.
+
+        Both have a leading axis of lanes and are valid during this call only: the next chunk reuses their memory.
+        """
 
 
 class SilentProgress:

@@ -1,19 +1,24 @@
 """From the user's settings to a run that can start: `resolve_config`, and the `Context` in which its stages run."""
 
 import dataclasses
-from typing import NamedTuple
+import hashlib
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, PyTree
 
-from edl.config import ConfigError, check_numbers
+from edl import baselines
+from edl.artifacts import SkillModel, States
+from edl.config import ConfigError, check, check_numbers
 from edl.envs import Env, Layout
-from edl.explore.dataset import load_dataset
-from edl.explore.region import CALLABLE, check_not_empty, parse_region
+from edl.explore.dataset import as_states, load_dataset, load_experience
+from edl.explore.region import CALLABLE, check_not_empty, inside, parse_region
 from edl.interop.env_names import is_maze, layout_for, make_env, runs_on_host, text_to_keep
-from edl.interop.minari_data import is_minari_id, load_minari
-from edl.runs.config import DATASET, RunConfig
+from edl.interop.minari_data import is_minari_id, load_minari, load_minari_experience
+from edl.runs.config import DATASET, GIVEN, RunConfig
+from edl.runs.limits import check_sizes
 from edl.runs.presets import complete
 
 REGION_PROBES = 20_000
@@ -22,11 +27,22 @@ MAX_SEED = 2**31
 
 
 class Context(NamedTuple):
-    """The env of a run, its maze if it is one, and the states of a dataset if the run explores one."""
+    """The env of a run, its maze if it is one, and what takes the place of a stage.
+
+    ``samples`` are the states of a dataset, or those that a user gave, as `States` if they come with experience, which
+    an offline baseline needs. ``skills`` are those that a user gave.
+    """
 
     env: Env
     layout: Layout | None
-    samples: Float[np.ndarray, "n s"] | None = None
+    samples: Float[np.ndarray, "n s"] | States | None = None
+    skills: SkillModel | None = None
+
+
+def is_offline(config: RunConfig) -> bool:
+    """Whether the run's method learns from recorded states and actions."""
+    method = baselines.METHODS.get(config.method)
+    return method is not None and method.offline
 
 
 def resolve_config(config: RunConfig) -> RunConfig:
@@ -49,6 +65,7 @@ def resolve_config(config: RunConfig) -> RunConfig:
         config = dataclasses.replace(config, region=parse_region(config.region, env.feature_size))
     config = complete(config)
     check_numbers(config)
+    check_sizes(config)
     return config
 
 
@@ -65,6 +82,14 @@ def make_context(config: RunConfig) -> Context:
 
 def with_dataset(config: RunConfig, context: Context) -> Context:
     """Read the dataset, if the run explores one, and reject a region without states."""
+    if context.samples is not None:
+        return context
+    if config.explore.startswith((DATASET + GIVEN, GIVEN)) or config.discover.startswith(GIVEN):
+        raise ConfigError("the states or skills of this run were Python arrays: continue the run from Python.")
+    if config.explore.startswith(DATASET) and is_offline(config):
+        name = config.explore.removeprefix(DATASET)
+        read = load_minari_experience if is_minari_id(name) else load_experience
+        return context._replace(samples=read(name, context.env))
     if config.method == "edl" and config.explore.startswith(DATASET):
         name, size = config.explore.removeprefix(DATASET), context.env.feature_size
         read = load_minari if is_minari_id(name) else load_dataset
@@ -74,3 +99,55 @@ def with_dataset(config: RunConfig, context: Context) -> Context:
         probes = np.asarray(jax.jit(lambda key: sample_states(key, REGION_PROBES))(jax.random.key(0)))
         check_not_empty(config.region, probes, f"{REGION_PROBES} states drawn uniformly from the env")
     return context
+
+
+class Given(NamedTuple):
+    """What a user gives instead of a stage: states (an array or `States`), skills, or both."""
+
+    states: Any = None
+    skills: SkillModel | None = None
+
+
+def with_given(config: RunConfig, given: Given) -> tuple[RunConfig, dict[str, Any]]:
+    """The config and the fields of `Context` of a run whose states or skills a user gives.
+
+    The config names them by a hash of their contents, so that a folder with other states or skills is not continued by
+    mistake. Skills without states are their own p(s): their goals.
+    """
+    states, skills = given
+    experience = states.experience if isinstance(states, States) else None
+    source = states.samples if isinstance(states, States) else states
+    if source is None and skills is not None:
+        source = skills.goals
+    if source is None:
+        return config, {}
+    check(config.method == "edl", f"states and skills belong to method='edl' (got method={config.method!r}).")
+    check(not config.explore, f"states replace the explorer: leave out explore (got {config.explore!r}).")
+    size, region = make_context(config).env.feature_size, config.region
+    if skills is not None:
+        shape = skills.goals.shape
+        right = len(shape) == 2 and shape[1] == size
+        check(right, f"the goals of skills must have shape (k, {size}) in this env (got {shape}).")
+    samples = as_states(np.asarray(source), "states", size)
+    if region is not None:
+        predicate = parse_region(region, size) if isinstance(region, str) else region
+        check_not_empty(predicate, samples, f"the {len(samples)} states given")
+        samples = samples[inside(predicate, samples)]
+    prefix = DATASET + GIVEN if experience is None else GIVEN
+    config = dataclasses.replace(config, explore=f"{prefix}{_hash_of((samples, experience))}")
+    if skills is not None:
+        check(not config.discover, f"skills replace the discoverer: leave out discover (got {config.discover!r}).")
+        check(not skills.continuous, "skills must have a discrete prior to be given to a run (got a continuous one).")
+        named = f"{GIVEN}{_hash_of(skills)}"
+        config = dataclasses.replace(config, discover=named, num_skills=skills.num_skills)
+    kept = samples if experience is None else States(jnp.asarray(samples), experience)
+    return config, {"samples": kept, "skills": skills}
+
+
+def _hash_of(tree: PyTree) -> str:
+    """A hash of the arrays of a tree."""
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves(tree):
+        array = np.ascontiguousarray(leaf)
+        digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()[:12]

@@ -10,14 +10,18 @@ import numpy as np
 from jaxtyping import PyTree
 
 from edl.artifacts import SkillModel, SkillPolicy, States
-from edl.config import ConfigError
+from edl.config import ConfigError, check_numbers
 from edl.envs import Env, Layout
-from edl.interop.env_names import allow_import, remember_factory
+from edl.envs.random_maze import is_random
+from edl.envs.registry import ENVS
+from edl.interop.env_names import allow_import, is_maze, remember_factory
 from edl.interop.numpy_policy import to_numpy
 from edl.interop.numpy_skills import NumpySkills
 from edl.runs import store
 from edl.runs.config import RunConfig
 from edl.runs.driver import outline
+from edl.runs.failures import from_facts, repaired
+from edl.runs.limits import check_sizes
 from edl.runs.pipeline import plan, work_of
 from edl.runs.presets import from_json
 from edl.runs.resolve import Context, make_context
@@ -27,9 +31,10 @@ from edl.runs.store import Folder
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run. Every array of ``states``, ``skills`` and ``policy`` has a leading axis of seeds; `seed` selects one.
+    """All seeds of a run. Every array of ``states``, ``skills`` and ``policy`` has a leading axis of seeds.
 
-    The artifact of a stage that did not run is None.
+    The artifact of a stage that did not run is None. Users get the same run as an `edl.api.runs.Run`, which has no axis
+    of seeds if there is only one.
     """
 
     config: RunConfig
@@ -41,11 +46,19 @@ class Run:
     metrics: dict[str, Any] | None = None
     log: list[dict[str, Any]] = dataclasses.field(default_factory=list, repr=False)
     path: Path | None = None
+    failed: dict[int, str] = dataclasses.field(default_factory=dict)
+    """Why seeds have failed, by their index. The arrays of a failed seed are NaN."""
+
+    def check_seed(self, index: int) -> None:
+        """Reject a seed that failed."""
+        if index in self.failed:
+            raise ConfigError(f"seed {self.config.seed + index} failed in {self.failed[index]}. Use another seed.")
 
     def seed(self, index: int = 0) -> "Run":
         """The same run with the arrays of one seed, without the leading axis: the form that `SkillPolicy.act` takes."""
         if not 0 <= index < self.config.num_seeds:
             raise ConfigError(f"the index of a seed must be between 0 and {self.config.num_seeds - 1} (got {index}).")
+        self.check_seed(index)
 
         def pick(tree: PyTree) -> PyTree:
             # Indexing on the host compiles nothing.
@@ -55,10 +68,10 @@ class Run:
 
     def numpy_policy(self, index: int = 0) -> NumpySkills:
         """The policy of one seed in plain NumPy. It takes the index of a skill or any code."""
-        policy = self.seed(index).policy
-        if policy is None:
+        one = self.seed(index)
+        if one.policy is None:
             raise ConfigError(f"{str(self.path)!r} has no policy. Learn one with `edl learn`.")
-        return to_numpy(policy)
+        return to_numpy(one.policy, one.skills)
 
 
 def load(path: str | Path, *, env: str | Callable[[], Any] | None = None, features: Any = None) -> Run:
@@ -67,6 +80,13 @@ def load(path: str | Path, *, env: str | Callable[[], Any] | None = None, featur
     An env that is imported from a module (``"module:name"``) must be named again, and an env or ``features`` that were
     Python objects must be passed again.
     """
+    return load_run(path, env=env, features=features)
+
+
+def load_run(
+    path: str | Path, *, env: str | Callable[[], Any] | None = None, features: Any = None, with_metrics: bool = True
+) -> Run:
+    """`load`; without metrics, which may be damaged, if they are to be computed again."""
     folder = store.open_run(path)
     config = saved_config(folder)
     if isinstance(env, str):
@@ -77,8 +97,40 @@ def load(path: str | Path, *, env: str | Callable[[], Any] | None = None, featur
         config = dataclasses.replace(config, features=features)
     context = make_context(config)
     run = run_of(config, context, load_artifacts(folder, config, context), folder)
-    metrics = folder.read_json(store.METRICS) if folder.has(store.METRICS) else None
+    metrics = read_metrics(folder) if with_metrics else None
     return dataclasses.replace(run, metrics=metrics, log=folder.read_log())
+
+
+def read_metrics(folder: Folder, *, damaged_is_none: bool = False) -> dict[str, Any] | None:
+    """The contents of metrics.json, checked; None if it is missing."""
+    if not folder.has(store.METRICS):
+        return None
+    try:
+        return check_metrics(folder.read_json(store.METRICS), str(folder.place(store.METRICS)))
+    except ConfigError:
+        if damaged_is_none:
+            return None
+        raise
+
+
+def check_metrics(found: Any, whose: str) -> dict[str, Any]:
+    """Reject metrics whose parts have the wrong type."""
+
+    def numbers(part: Any) -> bool:
+        return isinstance(part, dict) and all(isinstance(each, int | float) for each in part.values())
+
+    whole = (
+        isinstance(found, dict)
+        and isinstance(found.get("per_seed", []), list)
+        and all(isinstance(seed, dict) for seed in found.get("per_seed", []))
+        and isinstance(found.get("aggregate") or {}, dict)
+        and all(each is None or isinstance(each, dict) for each in (found.get("aggregate") or {}).values())
+        and numbers(found.get("steps", {}))
+        and numbers(found.get("seconds", {}))
+    )
+    if not whole:
+        raise ConfigError(f"{whose} is damaged: it does not hold the metrics of a run. {store.remedy(store.METRICS)}")
+    return found
 
 
 def load_artifacts(folder: Folder, config: RunConfig, context: Context) -> dict[str, Any]:
@@ -103,9 +155,34 @@ def run_of(config: RunConfig, context: Context, artifacts: Mapping[str, Any], fo
     """The artifacts of the stages as a `Run`. If two stages fill one field, the later one wins."""
     fields = {stage.field: artifacts[stage.name] for stage in plan(config) if stage.name in artifacts and stage.field}
     path = None if folder is None else folder.path
-    return Run(config=config, env=context.env, layout=context.layout, path=path, **fields)
+    failed = {} if folder is None else from_facts(read_progress(folder), config)
+    return Run(config=config, env=context.env, layout=context.layout, path=path, failed=failed, **fields)
+
+
+def with_good_seeds(run: Run) -> Run:
+    """The run with a copy of the first good seed in the place of every failed one, for computing and drawing."""
+
+    def replaced(tree: PyTree) -> PyTree:
+        return repaired(tree, run.failed, run.config.num_seeds)
+
+    if not run.failed:
+        return run
+    states, skills, policy = map(replaced, (run.states, run.skills, run.policy))
+    return dataclasses.replace(run, states=states, skills=skills, policy=policy, failed={})
 
 
 def saved_config(folder: Folder) -> RunConfig:
-    """The config that a run was saved with."""
-    return from_json(folder.read_json(store.CONFIG), str(folder.place(store.CONFIG)))
+    """The config that a run was saved with, checked."""
+    place = folder.place(store.CONFIG)
+    config = from_json(folder.read_json(store.CONFIG), str(place))
+    try:
+        check_numbers(config)
+        check_sizes(config)
+    except ConfigError as error:
+        raise ConfigError(f"{place} is damaged or was changed: {error} {store.remedy(store.CONFIG)}") from error
+    if config.maze is None and is_maze(config.env) and config.env not in ENVS and not is_random(config.env):
+        raise ConfigError(
+            f"{place} names the maze file {config.env!r} but has no maze: loading a run opens no other files. "
+            f"{store.remedy(store.CONFIG)}"
+        )
+    return config

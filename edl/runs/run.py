@@ -2,43 +2,26 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import edl
-from edl.config import ConfigError
-from edl.interop.env_names import allow_import, remember_factory
+from edl.config import ConfigError, RunWarning
 from edl.runs import evaluation, store
+from edl.runs.binding import save_artifact
 from edl.runs.compile_ahead import compile_ahead
 from edl.runs.config import RunConfig, differences, to_json
 from edl.runs.interrupt import catch_interrupts
-from edl.runs.pipeline import identity, inputs_of, outlines, plan
+from edl.runs.limits import check_estimates, traced
+from edl.runs.pipeline import has_explored, identity, inputs_of, outlines, plan
 from edl.runs.progress import Progress, SilentProgress
-from edl.runs.provenance import provenance
-from edl.runs.resolve import Context, make_context, resolve_config, with_dataset
+from edl.runs.provenance import other_numerics, provenance, read_provenance
+from edl.runs.resolve import Context, Given, make_context, resolve_config, with_dataset, with_given
 from edl.runs.result import Run, load, run_of, saved_config
 from edl.runs.session import Session, load_artifact, read_progress, valid_stages
 from edl.runs.store import Folder
-
-
-def run(
-    env: str | Callable[[], Any] = "square",
-    *,
-    out: str | Path | None = None,
-    resume: bool = False,
-    until: str = "learn",
-    progress: Progress | None = None,
-    **settings: Any,
-) -> Run:
-    """Explore, discover and learn, in a maze, a registered env, a Gymnasium env, or an env that ``env()`` makes.
-
-    ``settings`` are the other fields of `RunConfig`; the preset fills what is left out. With ``out``, the run writes a
-    folder and can be stopped and resumed; without it, nothing is written. ``until`` is the last stage to run.
-    Ctrl-C writes a checkpoint and raises `KeyboardInterrupt`.
-    """
-    name = allow_import(env) if isinstance(env, str) else remember_factory(env)
-    return execute_run(RunConfig(env=name, **settings), out=out, resume=resume, until=until, progress=progress)
 
 
 def execute_run(
@@ -46,37 +29,55 @@ def execute_run(
     *,
     out: str | Path | None = None,
     resume: bool = False,
-    until: str = "learn",
+    until: str | None = None,
     progress: Progress | None = None,
+    given: Given = Given(),
 ) -> Run:
-    """`run`, for a config."""
+    """Run the stages of a config. What is ``given`` takes the place of the first stages."""
+    config, found = with_given(config, given)
     config = resolve_config(config)
-    context = make_context(config)
-    plan(config, until)  # rejects an unknown ``until``
-    folder = None
-    if resume:
-        if out is None:
-            raise ConfigError("resume needs the run's folder: pass --out DIR.")
-        folder = store.open_run(out)
-        check_resumable(folder, config)
-        if "evaluate" in read_progress(folder) and folder.has(store.METRICS):
-            return load(out, features=config.features)
-    elif out is not None:
+    context = make_context(config)._replace(**found)
+    until = plan(config, until)[-1].name  # rejects an unknown ``until``
+    if resume and out is None:
+        raise ConfigError("resume needs the run's folder: pass --out DIR.")
+    if out is not None and not resume:
         store.check_free(Path(out))
-    if "explore" not in valid_stages(config, folder):
-        context = with_dataset(config, context)
-        outlines(config, context)
-    if folder is None and out is not None:
-        folder = create_run(config, out)
-    return work(config, context, folder, until, progress or SilentProgress())
+    with contextlib.ExitStack() as lock:
+        folder = None
+        if resume and out is not None:
+            folder = store.open_run(out)
+            lock.enter_context(store.locked(folder))
+            check_resumable(folder, config)
+            if is_complete(folder, config):
+                return load(out, features=config.features)
+        if not has_explored(config, valid_stages(config, folder)):
+            context = with_dataset(config, context)
+            check_estimates(config, traced(lambda: outlines(config, context)))
+        if folder is None and out is not None:
+            folder = lock.enter_context(store.new_folder(out))
+            write_start(folder, config)
+        return work(config, context, folder, until, progress or SilentProgress())
+
+
+def is_complete(folder: Folder, config: RunConfig) -> bool:
+    """Whether all stages of a run and its evaluation are finished, and the results are still there."""
+    kept = valid_stages(config, folder)
+    done = all(stage.name in kept for stage in plan(config) if not stage.temporary)
+    return done and "evaluate" in read_progress(folder) and folder.has(store.METRICS)
 
 
 def create_run(config: RunConfig, out: str | Path) -> Folder:
-    """Create the folder of a new run, with its config and provenance."""
-    folder = store.create(out)
+    """Create the folder of a new run, with its config and provenance. It is locked only while these are written."""
+    with store.new_folder(out) as folder:
+        write_start(folder, config)
+        return folder
+
+
+def write_start(folder: Folder, config: RunConfig) -> None:
+    """Write the first files of a new run, whose folder is locked."""
+    folder.start_manifest()
     folder.write_json(store.CONFIG, to_json(config))
     write_provenance(folder)
-    return folder
 
 
 def write_provenance(folder: Folder) -> None:
@@ -97,12 +98,22 @@ def check_resumable(folder: Folder, config: RunConfig) -> None:
 
 
 def _check_version(folder: Folder) -> None:
+    """Reject a run that another version of edl started, and warn if its JAX was another."""
     write_provenance(folder)
-    made_by = folder.read_json(store.PROVENANCE).get("edl", edl.__version__)
+    recorded = read_provenance(folder)
+    made_by = recorded.get("edl", edl.__version__)
     if made_by != edl.__version__:
         raise ConfigError(
             f"{str(folder.path)!r} was started by edl {made_by} and must be resumed by it (this is {edl.__version__}). "
             "Install that version, or choose another --out."
+        )
+    changed = other_numerics(recorded)
+    if changed:
+        warnings.warn(
+            f"{str(folder.path)!r} was started with {', '.join(changed)}. The result may differ from that of a run "
+            "that was not interrupted.",
+            RunWarning,
+            stacklevel=2,
         )
 
 
@@ -120,35 +131,50 @@ def extend(
     """
     folder, config = store.open_run(source), resolve_config(changes)
     context = make_context(config)
-    kept, before = valid_stages(config, folder), _stage_before(config, stage)
-    if before not in kept and before in read_progress(folder) and folder.has(_file_of(config, before)):
+    progress = progress or SilentProgress()
+    with contextlib.ExitStack() as locks:
+        with contextlib.ExitStack() as source_lock:
+            source_lock.enter_context(store.locked(folder, shared=out is not None))
+            kept, before = valid_stages(config, folder), _stage_before(config, stage)
+            _check_extendable(folder, config, kept, before, None if out is not None else stage)
+            if out is None:
+                _check_version(folder)
+            _check_next_stage(folder, stage, config, context)
+            if out is not None:
+                target = locks.enter_context(store.new_folder(out))
+                _copy_stages(folder, target, config, kept, until=before)
+                folder = target
+            else:
+                locks.enter_context(source_lock.pop_all())  # the lock of the source is that of the run
+                if differences(saved_config(folder), config):
+                    folder.remove(store.CHECKPOINT, store.PREVIOUS_CHECKPOINT)
+                    folder.write_json(store.PROGRESS, kept)
+                    folder.write_json(store.CONFIG, to_json(config))
+        return work(config, context, folder, stage, progress)
+
+
+def _check_extendable(
+    folder: Folder, config: RunConfig, kept: Mapping[str, Any], before: str, in_place: str | None
+) -> None:
+    """Reject a run without the stage ``before``; and one that already has the stage ``in_place``."""
+    where, recorded = str(folder.path), read_progress(folder)
+    if before not in kept and before in recorded and folder.has(_file_of(config, before)):
         raise ConfigError(
-            f"stage {before!r} of {str(source)!r} was computed with other settings or by another version of edl. "
+            f"stage {before!r} of {where!r} was computed with other settings or by another version of edl. "
             f"Run `edl {before}` again, in a new folder."
         )
     if before not in kept:
-        raise ConfigError(
-            f"{str(source)!r} has no finished stage {before!r}, which {stage!r} needs. Run `edl {before}`."
-        )
-    if out is None and stage in read_progress(folder):
-        raise ConfigError(f"{str(source)!r} already has a finished stage {stage!r}. Choose a new folder with --out.")
-    if out is None:
-        _check_version(folder)
-    _check_next_stage(folder, stage, config, context)
-    if out is not None:
-        folder = _copy_stages(folder, config, kept, until=before, out=out)
-    elif differences(saved_config(folder), config):
-        with store.locked(folder):
-            folder.remove(store.CHECKPOINT)
-            folder.write_json(store.CONFIG, to_json(config))
-            folder.write_json(store.PROGRESS, kept)
-    return work(config, context, folder, stage, progress or SilentProgress())
+        wanted = "" if in_place is None else f", which {in_place!r} needs"
+        raise ConfigError(f"{where!r} has no finished stage {before!r}{wanted}. Run `edl {before}`.")
+    if in_place is not None and in_place in recorded:
+        raise ConfigError(f"{where!r} already has a finished stage {in_place!r}. Choose a new folder with --out.")
 
 
 def _stage_before(config: RunConfig, name: str) -> str:
-    """The last stage before this one that the user can run by itself: the one that its skills or states come from."""
-    stage = next(each for each in plan(config) if each.name == name)
-    return next(each for each in stage.takes if each in ("explore", "discover"))
+    """The last stage before this one that has a command of its own: it has methods to choose from, and a result."""
+    stages = {stage.name: stage for stage in plan(config)}
+    taken = [stages[each] for each in stages[name].takes if each in stages]
+    return [stage.name for stage in taken if stage.registry is not None and stage.field is not None][-1]
 
 
 def _file_of(config: RunConfig, name: str) -> str:
@@ -157,24 +183,21 @@ def _file_of(config: RunConfig, name: str) -> str:
 
 def _check_next_stage(folder: Folder, name: str, config: RunConfig, context: Context) -> None:
     """Reject settings that the stage cannot run with, before anything is written."""
-    stages = {stage.name: stage for stage in plan(config, name)}
-    states = load_artifact(folder, stages["explore"], config, context, {})
-    outlines(config, context, {"explore": states}, until=name)
-    stages[name].check_inputs(config, inputs_of(stages[name], {"explore": states}))
+    stages = plan(config, name)
+    known = {each.name: load_artifact(folder, each, config, context, {}) for each in stages if each.reads_dataset}
+    check_estimates(config, outlines(config, context, known, until=name))
+    stages[-1].check_inputs(config, inputs_of(stages[-1], known))
 
 
-def _copy_stages(
-    source: Folder, config: RunConfig, finished: Mapping[str, Any], *, until: str, out: str | Path
-) -> Folder:
-    """A new run folder with the finished stages of another run, up to ``until``."""
+def _copy_stages(source: Folder, target: Folder, config: RunConfig, finished: Mapping[str, Any], *, until: str) -> None:
+    """Start a run in the new folder ``target`` with the finished stages of another run, up to ``until``."""
     stages = [stage for stage in plan(config, until) if stage.name in finished]
-    folder = create_run(config, out)
+    write_start(target, config)
     for stage in stages:
-        folder.write(stage.file, source.read(stage.file))
+        target.write(stage.file, source.read(stage.file))
     names = [stage.name for stage in stages]
-    folder.write_log([row for row in source.read_log() if row.get("stage") in names])
-    folder.write_json(store.PROGRESS, {name: finished[name] for name in names})
-    return folder
+    target.write_log([row for row in source.read_log() if row.get("stage") in names])
+    target.write_json(store.PROGRESS, {name: finished[name] for name in names})
 
 
 def import_stages(config: RunConfig, out: str | Path, artifacts: Mapping[str, Any]) -> Folder:
@@ -184,26 +207,29 @@ def import_stages(config: RunConfig, out: str | Path, artifacts: Mapping[str, An
     progress = {}
     for stage in plan(config):
         if stage.name in artifacts:
-            folder.save(stage.file, artifacts[stage.name])
+            save_artifact(folder, stage, config, artifacts[stage.name])
             progress[stage.name] = {"identity": identity(stage, config), **nothing}
     folder.write_json(store.PROGRESS, progress)
     return folder
 
 
 def work(config: RunConfig, context: Context, folder: Folder | None, until: str, progress: Progress) -> Run:
-    """Run the stages that are not finished, then evaluate the run and write its report."""
-    with catch_interrupts() as interrupt, contextlib.nullcontext() if folder is None else store.locked(folder):
+    """Run the stages that are not finished, then evaluate the run and write its report. The folder is locked."""
+    with catch_interrupts() as interrupt:
         session = Session(config, context, folder, interrupt, progress)
         with compile_ahead(config, context, until, session.finished):
             artifacts = session.run_stages(until)
         result = run_of(config, context, artifacts, folder)
-        result = dataclasses.replace(result, log=session.rows)
+        result = dataclasses.replace(result, log=session.rows, failed=session.failed)
         found = session.run_timed("evaluate", lambda: evaluation.evaluate_run(result))
-        pictures = {} if folder is None else session.run_timed("draw", lambda: evaluation.draw_figures(result, found))
+        drawings = evaluation.Drawings()
+        if folder is not None:
+            drawings = session.run_timed("draw", lambda: evaluation.draw_figures(result, found))
         metrics = evaluation.metrics_of(result, found, session.env_steps, session.seconds)
         result = dataclasses.replace(result, metrics=store.plain(metrics))
         if folder is not None:
-            interrupt.run_interruptible(lambda: evaluation.write_report(folder, metrics, pictures))
+            session.finish_log()
+            interrupt.run_interruptible(lambda: evaluation.write_report(folder, metrics, drawings))
             if until == plan(config)[-1].name:
                 session.complete()
         return result

@@ -1,10 +1,13 @@
 """The folder of a run. This is the only module that writes to disk.
 
 Every file appears whole or not at all: it is written to a temporary file, synced, and renamed. A folder that holds a
-run is never overwritten by another, nothing is written outside of it, and reading it executes nothing.
+run is never overwritten by another, nothing is written outside of it, and reading it executes nothing. A process that
+writes to a run holds its lock from before the first write, and every file that is read is compared with its hash in
+manifest.json (see `edl.runs.manifest`).
 """
 
 import contextlib
+import errno
 import json
 import math
 import os
@@ -17,7 +20,8 @@ from typing import Any
 from jaxtyping import PyTree
 
 from edl.config import ConfigError
-from edl.runs import tensors
+from edl.runs import manifest, tensors
+from edl.runs.manifest import ABSENT, MANIFEST, Hashes
 
 CONFIG = "config.json"
 METRICS = "metrics.json"
@@ -25,16 +29,46 @@ LOG = "log.jsonl"
 PROVENANCE = "provenance.json"
 REPORT = "report.html"
 CHECKPOINT = "checkpoint/state.safetensors"
+PREVIOUS_CHECKPOINT = "checkpoint/previous.safetensors"
+"""The checkpoint before the last one, for the case that the last one is damaged."""
 PROGRESS = "checkpoint/progress.json"
 NAME = re.compile(r"(?:(?:checkpoint|figures)/)?[A-Za-z0-9_][A-Za-z0-9_.-]{0,120}")
 TEMPORARY = ".part-"
+POINTS = "points"
+"""The folder of the runs, in the folder of a sweep."""
+SWEEP = "sweep.json"
+"""The grid of a sweep as the user wrote it."""
+UNLOCKABLE = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""Errors of file systems without locks for folders, such as some network file systems."""
+READ_ATTEMPTS = 3
+"""How often a file is read if its hash differs: the process that owns the run may replace it meanwhile."""
+REMEDIES = {
+    CONFIG: "Restore it from a copy. To change settings, start a new run with `edl run --config`.",
+    PROVENANCE: "Restore it from a copy, or delete it: `edl run --resume` writes it again.",
+    METRICS: "Restore it from a copy, or compute it again with `edl evaluate`.",
+    LOG: "Restore it from a copy, or delete it: the run can continue without it.",
+    CHECKPOINT: "Delete it: `edl run --resume` then starts from the checkpoint before, or from the start of the stage.",
+    PREVIOUS_CHECKPOINT: "Delete it: `edl run --resume` then starts from the start of the stage.",
+    PROGRESS: "Restore it from a copy, or delete it: `edl run --resume` then computes all stages again.",
+}
+"""How to repair each file of a run."""
+OTHER_REMEDY = "Restore it from a copy, or delete it: `edl run --resume` computes it again."
+
+
+def remedy(name: str) -> str:
+    """How to repair a damaged file of a run."""
+    return REMEDIES.get(name, OTHER_REMEDY)
 
 
 class Folder:
-    """The folder of one run."""
+    """The folder of one run. If it has a manifest, every write is recorded there, and every read is checked.
 
-    def __init__(self, path: Path):
-        self.path = path
+    With ``verify=False`` the manifest is ignored: for `edl check`, which compares the hashes itself.
+    """
+
+    def __init__(self, path: Path, *, verify: bool = True):
+        self.path, self.verify = path, verify
+        self.settled: dict[str, str] = {}  # the hashes of files that this process has replaced
 
     def place(self, name: str) -> Path:
         """The path of a file of the run. Names that lead out of the folder are rejected, and so are links."""
@@ -48,23 +82,85 @@ class Folder:
     def has(self, name: str) -> bool:
         return self.place(name).is_file()
 
-    def write(self, name: str, data: bytes) -> Path:
+    def write(self, name: str, data: bytes, *, keep_as: str | None = None) -> Path:
+        """Write a file. The file that it replaces is deleted, or kept under the name ``keep_as``."""
         place = self.place(name)
         place.parent.mkdir(exist_ok=True)
+        kept = None if keep_as is None or not place.is_file() else self.place(keep_as)
         temporary = place.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
         try:
-            with open(temporary, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            _write_synced(temporary, data)
+            self._record(name, manifest.hash_of(data), keep_as if kept is not None else None)
+            if kept is not None:
+                os.replace(place, kept)
             os.replace(temporary, place)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+        self.settled[name] = manifest.hash_of(data)
+        _sync_folder(place.parent)
         return place
 
+    def start_manifest(self) -> None:
+        """Record the hash of every file from now on."""
+        self._write_manifest({})
+
+    def hashes(self) -> Hashes | None:
+        """The hashes of all recorded files; None if the folder has no manifest."""
+        place = self.path / MANIFEST
+        if not self.verify:
+            return None
+        try:
+            data = place.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ConfigError(f"{place} cannot be read ({error.strerror}). Check the folder.") from error
+        return manifest.parse(data, str(place))
+
+    def settle(self) -> None:
+        """Drop the hashes of files that have been replaced."""
+        files = self.hashes() if self.settled else None
+        if files is not None and any(files.get(name) != [digest] for name, digest in self.settled.items()):
+            self._write_manifest(files)
+
+    def _record(self, name: str, digest: str, kept: str | None) -> None:
+        files = self.hashes()
+        if files is None:
+            return
+        current = [self.settled[name]] if name in self.settled else files.get(name, [ABSENT])
+        if kept is not None:
+            files[kept] = list(dict.fromkeys([*current, *files.get(kept, []), ABSENT]))
+            self.settled.pop(kept, None)
+            current = [*current, ABSENT]
+        files[name] = list(dict.fromkeys([digest, *current]))
+        self.settled.pop(name, None)
+        self._write_manifest(files)
+
+    def _write_manifest(self, files: Hashes) -> None:
+        recorded = {name: [self.settled[name]] if name in self.settled else each for name, each in files.items()}
+        place, temporary = self.path / MANIFEST, self.path / f"{TEMPORARY}{secrets.token_hex(8)}"
+        try:
+            _write_synced(temporary, manifest.dump(recorded))
+            os.replace(temporary, place)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        _sync_folder(self.path)
+
     def read(self, name: str) -> bytes:
-        """The bytes of a file; a `ConfigError` if it cannot be read."""
+        """The bytes of a file; a `ConfigError` if it cannot be read, or if it is not as the run wrote it."""
+        for _ in range(READ_ATTEMPTS):
+            data = self.read_unverified(name)
+            expected = (self.hashes() or {}).get(name)
+            if expected is None or manifest.hash_of(data) in expected:
+                return data
+        raise ConfigError(
+            f"{self.place(name)} is damaged or was changed: it is not as the run wrote it. {remedy(name)}"
+        )
+
+    def read_unverified(self, name: str) -> bytes:
+        """The bytes of a file, whatever its hash is."""
         place = self.place(name)
         try:
             return place.read_bytes()
@@ -73,8 +169,15 @@ class Folder:
                 f"{place} cannot be read ({error.strerror}). Check the folder, or finish the run with --resume."
             ) from error
 
-    def remove(self, name: str) -> None:
-        self.place(name).unlink(missing_ok=True)
+    def remove(self, *names: str) -> None:
+        """Delete files, if they exist."""
+        files = self.hashes()
+        if files is not None and any(name in files for name in names):
+            for name in names:
+                self.settled.pop(name, None)
+            self._write_manifest({name: each for name, each in files.items() if name not in names})
+        for name in names:
+            self.place(name).unlink(missing_ok=True)
 
     def write_json(self, name: str, value: Any) -> Path:
         """Write standard JSON: NaN and infinity become null."""
@@ -82,7 +185,7 @@ class Folder:
 
     def read_json(self, name: str) -> Any:
         """Read JSON; a `ConfigError` if it is not valid."""
-        return parse_json(self.read(name), str(self.place(name)))
+        return parse_json(self.read(name), str(self.place(name)), remedy(name))
 
     def write_log(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Write log.jsonl, one row per line."""
@@ -94,13 +197,17 @@ class Folder:
         if not self.has(LOG):
             return []
         whose = str(self.place(LOG))
-        rows = [parse_json(line, whose) for line in self.read(LOG).splitlines()]
+        rows = [parse_json(line, whose, remedy(LOG)) for line in self.read(LOG).splitlines()]
         if not all(isinstance(row, dict) for row in rows):
-            raise ConfigError(f"{whose} is damaged: every line must be a JSON object. Delete it; the run can continue.")
+            raise ConfigError(f"{whose} is damaged: every line must be a JSON object. {remedy(LOG)}")
         return rows
 
     def save(self, name: str, tree: PyTree, notes: Mapping[str, Any] | None = None) -> Path:
         return self.write(name, tensors.encode(tree, notes))
+
+    def save_checkpoint(self, tree: PyTree, notes: Mapping[str, Any]) -> Path:
+        """Save a checkpoint, and keep the one before it."""
+        return self.write(CHECKPOINT, tensors.encode(tree, notes), keep_as=PREVIOUS_CHECKPOINT)
 
     def load(self, name: str, skeleton: PyTree, *, finite: bool = True, optional: Collection[str] = ()) -> PyTree:
         """Load a tree that `save` wrote, in the structure of ``skeleton``; ``optional`` fields may be missing."""
@@ -114,8 +221,13 @@ class Folder:
 
 def create(path: str | Path) -> Folder:
     """Create the folder of a new run; reject one that is not empty."""
+    check_free(Path(path))
+    return make_folder(path)
+
+
+def make_folder(path: str | Path) -> Folder:
+    """A folder, created if it does not exist."""
     folder = Folder(Path(path))
-    check_free(folder.path)
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -135,7 +247,8 @@ def check_free(path: Path) -> None:
         raise ConfigError(
             f"output folder {str(path)!r} already holds a run. Continue it with --resume, or choose another --out."
         )
-    if any(not entry.name.startswith(TEMPORARY) for entry in path.iterdir()):
+    # A process that was killed between its first two writes leaves temporary files or an empty manifest.
+    if any(not entry.name.startswith(TEMPORARY) and entry.name != MANIFEST for entry in path.iterdir()):
         raise ConfigError(f"output folder {str(path)!r} is not empty. Choose another --out.")
 
 
@@ -150,23 +263,85 @@ def open_run(path: str | Path) -> Folder:
 
 
 @contextlib.contextmanager
-def locked(folder: Folder) -> Iterator[None]:
-    """Keep other processes from working on the same run. The lock ends with this process."""
+def new_folder(path: str | Path) -> Iterator[Folder]:
+    """Create the folder of a new run, locked. Of two processes that start in one folder, one is rejected."""
+    folder = create(path)
+    with locked(folder):
+        check_free(folder.path)  # another process may have started a run here before this one got the lock
+        yield folder
+
+
+@contextlib.contextmanager
+def locked(folder: Folder, *, shared: bool = False) -> Iterator[None]:
+    """Keep other processes from working on the same run. The lock ends with this process.
+
+    Many processes may hold a ``shared`` lock, to read files that belong together; nobody can write meanwhile. The run
+    of a point of a sweep cannot be locked while the sweep is running.
+    """
+    with contextlib.ExitStack() as locks:
+        parent = folder.path.absolute().parent
+        if parent.name == POINTS and (parent.parent / SWEEP).is_file():
+            locks.enter_context(_folder_lock(parent.parent, shared=True))
+        locks.enter_context(_folder_lock(folder.path, shared))
+        if shared:
+            yield
+            return
+        for left in (*folder.path.glob(f"{TEMPORARY}*"), *folder.path.glob(f"*/{TEMPORARY}*")):
+            left.unlink(missing_ok=True)
+        yield
+        folder.settle()
+
+
+@contextlib.contextmanager
+def _folder_lock(path: Path, shared: bool) -> Iterator[None]:
     try:
         import fcntl
     except ImportError:  # Windows has no flock: runs are not locked there
         yield
         return
-    handle = os.open(folder.path, os.O_RDONLY)
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError as error:
+        raise ConfigError(f"{str(path)!r} cannot be opened ({error.strerror}). Check the path.") from error
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            where = str(folder.path)
-            raise ConfigError(f"another process is working on {where!r}. Wait for it, or stop it.") from error
-        for left in (*folder.path.glob(f"{TEMPORARY}*"), *folder.path.glob(f"*/{TEMPORARY}*")):
-            left.unlink(missing_ok=True)
+            raise ConfigError(f"another process is working on {str(path)!r}. Wait for it, or stop it.") from error
+        except OSError as error:
+            if error.errno not in UNLOCKABLE:
+                raise
         yield
+    finally:
+        os.close(handle)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file that the user named, whole or not at all."""
+    temporary = path.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
+    try:
+        _write_synced(temporary, data)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    with open(path, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    """Make renames in a folder last through a power failure."""
+    if os.name == "nt":  # Windows cannot open folders
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
     finally:
         os.close(handle)
 
@@ -179,12 +354,12 @@ def read_file(path: str | Path) -> bytes:
         raise ConfigError(f"{str(path)!r} cannot be read ({error.strerror}). Check the path.") from error
 
 
-def parse_json(data: bytes | str, whose: str) -> Any:
+def parse_json(data: bytes | str, whose: str, remedy: str = "Restore it, or fix it.") -> Any:
     """Parse JSON; the `ConfigError` says which file is broken and where."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{whose} is not valid JSON ({error}). Restore it.") from error
+        raise ConfigError(f"{whose} is not valid JSON ({error}). {remedy}") from error
 
 
 def plain(value: Any) -> Any:

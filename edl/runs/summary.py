@@ -3,10 +3,12 @@
 import csv
 import io
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from edl.runs.failures import failed_seeds_note
 from edl.runs.grid import Point, SweepGrid
 from edl.runs.store import Folder
 
@@ -14,15 +16,23 @@ TABLES = {"csv": "summary.csv", "json": "summary.json", "markdown": "summary.md"
 
 
 class Summary(NamedTuple):
-    """All points with their metrics, and the number of the best point; None if no point has the metric."""
+    """All points with their metrics, and the number of the best point; None if no point has the metric.
+
+    ``failures`` says why points failed. They have no metrics.
+    """
 
     grid: SweepGrid
     metrics: Mapping[int, Mapping[str, Any]]
     best: int | None
+    failures: Mapping[int, str] = MappingProxyType({})
 
     def score(self, point: Point) -> dict[str, Any] | None:
         """Mean and interval of the sweep's metric."""
-        return self.metrics[point.number]["aggregate"].get(self.grid.metric)
+        return self.aggregate(point).get(self.grid.metric)
+
+    def aggregate(self, point: Point) -> dict[str, Any]:
+        """All metrics of a point; none if it failed."""
+        return self.metrics.get(point.number, {}).get("aggregate", {})
 
     def rivals(self) -> list[int]:
         """Points whose interval overlaps with that of the best point."""
@@ -36,9 +46,11 @@ class Summary(NamedTuple):
         return [number for number, score in others.items() if score["ci95"][0] <= high and low <= score["ci95"][1]]
 
 
-def summarise(grid: SweepGrid, metrics: Mapping[int, Mapping[str, Any]]) -> Summary:
+def summarise(
+    grid: SweepGrid, metrics: Mapping[int, Mapping[str, Any]], failures: Mapping[int, str] | None = None
+) -> Summary:
     """Pick the best point by the mean of the metric over seeds."""
-    summary = Summary(grid, metrics, None)
+    summary = Summary(grid, metrics, None, failures or {})
     scored = [(score["mean"], point.number) for point in grid.points if (score := summary.score(point)) is not None]
     if not scored:
         return summary
@@ -51,12 +63,13 @@ def rows_of(summary: Summary) -> list[dict[str, Any]]:
     rows = []
     for point in summary.grid.points:
         settings = {axis.names[0]: value for axis, value in zip(summary.grid.axes, point.values, strict=True)}
-        aggregate = summary.metrics[point.number]["aggregate"]
+        aggregate = summary.aggregate(point)
         score, name = summary.score(point), summary.grid.metric
         means = {key: each["mean"] for key, each in aggregate.items() if each is not None and key != name}
         low, high = (None, None) if score is None else score["ci95"]
         mean = {name: None if score is None else score["mean"], f"{name}_low": low, f"{name}_high": high}
-        rows.append({"point": point.name, **settings, **mean, **means})
+        failed = {"failed": summary.failures.get(point.number)} if summary.failures else {}
+        rows.append({"point": point.name, **settings, **mean, **means, **failed})
     return rows
 
 
@@ -96,11 +109,22 @@ def markdown(summary: Summary) -> str:
         interval = (
             "-" if row[grid.metric] is None else f"{row[f'{grid.metric}_low']:.3f} to {row[f'{grid.metric}_high']:.3f}"
         )
-        mean = "-" if row[grid.metric] is None else f"{row[grid.metric]:.3f}"
+        nothing = "failed" if row.get("failed") else "-"
+        mean = nothing if row[grid.metric] is None else f"{row[grid.metric]:.3f}"
         bold = "**" if summary.best is not None and row is rows[summary.best] else ""
         lines.append([f"{bold}{row['point']}{bold}", *(f"{row[name]}" for name in names), mean, interval])
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"{table}\n\n{verdict(summary)}\n"
+    return "\n\n".join([table, verdict(summary), *failure_notes(summary)]) + "\n"
+
+
+def failure_notes(summary: Summary) -> list[str]:
+    """A sentence about the points that failed, and one about those of which some seeds failed."""
+    points, notes = summary.grid.points, []
+    if summary.failures:
+        reasons = "; ".join(f"point {reason}" for reason in summary.failures.values())
+        notes.append(f"{len(summary.failures)} of {len(points)} points failed and have no metrics: {reasons}")
+    seeds = [(point, failed_seeds_note(summary.metrics.get(point.number, {}))) for point in points]
+    return notes + [f"Point {point.name}: {note}" for point, note in seeds if note is not None]
 
 
 def verdict(summary: Summary) -> str:

@@ -3,7 +3,8 @@
 `edl.runs.points` runs the points: they share stages and programs where they can. A stopped sweep can be resumed.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,14 @@ from edl.config import ConfigError
 from edl.runs import evaluation, store
 from edl.runs.grid import SweepGrid
 from edl.runs.interrupt import catch_interrupts
+from edl.runs.limits import check_estimates, traced
 from edl.runs.pipeline import outlines
 from edl.runs.points import LaneContext, env_key, evaluate_point, group_contexts, open_point, run_group
 from edl.runs.progress import Progress, SilentProgress
 from edl.runs.resolve import make_context, with_dataset
 from edl.runs.result import load
-from edl.runs.store import Folder
+from edl.runs.store import POINTS, SWEEP, Folder
 from edl.runs.summary import Summary, publish, scores_of, summarise
-
-POINTS = "points"
-"""The folder of the runs, in the folder of the sweep."""
-SWEEP = "sweep.json"
-"""The grid as the user wrote it."""
 
 
 def sweep(
@@ -37,13 +34,17 @@ def sweep(
     devices: Sequence[Any] | None = None,
     max_lanes: int | None = None,
 ) -> Summary:
-    """Run every point of a grid. ``max_lanes`` limits how many lanes run at a time; memory does so anyway."""
+    """Run every point of a grid. ``max_lanes`` and memory limit how many lanes run at a time.
+
+    A point that fails, e.g. because it diverges, is marked in the summary, and the others are kept.
+    """
     for group in () if resume else grid.groups:  # the dry run: reject bad points before anything is written
-        outlines(group[0].config, with_dataset(group[0].config, make_context(group[0].config)))
-    folder = open_sweep(grid, out) if resume else create_sweep(grid, out)
+        first = group[0].config
+        where = with_dataset(first, make_context(first))
+        check_estimates(first, traced(lambda first=first, where=where: outlines(first, where)))
     metrics: dict[int, dict[str, Any]] = {}
-    failures: list[str] = []
-    with catch_interrupts() as interrupt, store.locked(folder):
+    failures: dict[int, str] = {}
+    with catch_interrupts() as interrupt, open_sweep(grid, out, resume) as folder:
         chosen = jax.devices() if devices is None else list(devices)
         context = LaneContext(chosen, interrupt, progress or SilentProgress(), max_lanes)
         for number, group in enumerate(grid.groups, 1):
@@ -53,40 +54,43 @@ def sweep(
             }
             contexts = group_contexts([each.config for each in group])
             run_group(list(points.values()), contexts, context, title)
-            failures += [message for point in points.values() for message in point.failures]
             context.progress.stage_started(f"evaluate{title}", 0)
             for key, point in points.items():
-                if not point.failures:
-                    where = contexts[env_key(point.config)]
-                    metrics[key] = interrupt.run_interruptible(lambda p=point, where=where: evaluate_point(p, where))
+                where = contexts[env_key(point.config)]
+                try:
+                    if not point.failures:
+                        metrics[key] = interrupt.run_interruptible(lambda p=point, w=where: evaluate_point(p, w))
+                except ConfigError as error:
+                    point.failures.append(f"{point.name}: {error}")
+            failures |= {key: point.failures[0] for key, point in points.items() if point.failures}
             context.progress.stage_finished(f"evaluate{title}")
-        if failures:
-            raise ConfigError(f"{len(failures)} of {len(grid.points)} points failed. Point {failures[0]}")
-        summary = summarise(grid, metrics)
+        if failures and not metrics:
+            raise ConfigError(f"all {len(grid.points)} points failed. Point {next(iter(failures.values()))}")
+        summary = summarise(grid, metrics, failures)
         interrupt.run_interruptible(lambda: write_summary(folder, summary))
     return summary
 
 
-def create_sweep(grid: SweepGrid, out: str | Path) -> Folder:
-    if (Path(out) / SWEEP).is_file():
+@contextlib.contextmanager
+def open_sweep(grid: SweepGrid, out: str | Path, resume: bool) -> Iterator[Folder]:
+    """The folder of a sweep, locked: a new one, or one that was started before with the same grid."""
+    started = (Path(out) / SWEEP).is_file()
+    if started and not resume:
         raise ConfigError(
             f"output folder {str(out)!r} already holds a sweep. Continue it with --resume, or choose another --out."
         )
-    folder = store.create(out)
-    folder.write_json(SWEEP, grid.content)
-    return folder
-
-
-def open_sweep(grid: SweepGrid, out: str | Path) -> Folder:
-    """The folder of a sweep that was started before, with the same grid."""
-    if not (Path(out) / SWEEP).is_file():
-        return create_sweep(grid, out)
+    if not started:
+        with store.new_folder(out) as folder:
+            folder.write_json(SWEEP, grid.content)
+            yield folder
+        return
     folder = Folder(Path(out))
-    if folder.read_json(SWEEP) != store.plain(grid.content):
-        raise ConfigError(
-            f"{str(out)!r} holds a sweep of another grid. Resume with the same file, or choose another --out."
-        )
-    return folder
+    with store.locked(folder):
+        if folder.read_json(SWEEP) != store.plain(grid.content):
+            raise ConfigError(
+                f"{str(out)!r} holds a sweep of another grid. Resume with the same file, or choose another --out."
+            )
+        yield folder
 
 
 def write_summary(folder: Folder, summary: Summary) -> None:
@@ -95,8 +99,8 @@ def write_summary(folder: Folder, summary: Summary) -> None:
     if summary.best is not None:
         best = load(folder.path / POINTS / summary.grid.points[summary.best].name)
         assert best.path is not None
-        pictures = evaluation.draw_figures(best, evaluation.evaluate_run(best))
-        evaluation.write_report(store.open_run(best.path), best.metrics or {}, pictures)
+        drawings = evaluation.draw_figures(best, evaluation.evaluate_run(best))
+        evaluation.write_report(store.open_run(best.path), best.metrics or {}, drawings)
 
 
 def draw_heat_map(summary: Summary) -> bytes:

@@ -23,12 +23,14 @@ from edl.config import ConfigError
 
 NOTES = "edl"
 """All notes go under one key of the header, because the order of several keys is not fixed."""
+FORMAT = 2
+"""Version of the checksum. In files of format 1, which have no version, it does not cover types and shapes."""
 
 
 def encode(tree: PyTree, notes: Mapping[str, Any] | None = None) -> bytes:
     """The arrays of a tree and notes in JSON, with a checksum."""
     arrays = {name: _to_numpy(leaf) for name, leaf in _named(tree).items()}
-    header = {"checksum": _checksum(arrays, notes or {}), "notes": dict(notes or {})}
+    header = {"checksum": _checksum(arrays, notes or {}, FORMAT), "format": FORMAT, "notes": dict(notes or {})}
     return safetensors.numpy.save(arrays, metadata={NOTES: json.dumps(header, sort_keys=True)})
 
 
@@ -43,7 +45,7 @@ def arrays_of(data: bytes, whose: str) -> dict[str, np.ndarray]:
         arrays = safetensors.numpy.load(data)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise _damaged(whose, "cannot be read") from error
-    if _checksum(arrays, header["notes"]) != header["checksum"]:
+    if _checksum(arrays, header["notes"], header["format"]) != header["checksum"]:
         raise _damaged(whose, "does not match its checksum")
     return arrays
 
@@ -84,10 +86,23 @@ def rebuild(
     return jax.tree.unflatten(jax.tree.structure(skeleton), leaves)
 
 
-def check_finite(tree: PyTree, whose: str) -> None:
-    """Reject NaN and infinity."""
+def not_finite(tree: PyTree, lanes: int) -> dict[int, str]:
+    """The lanes with NaN or infinity in an array, which has a leading axis of lanes, and the name of the first one."""
+    found: dict[int, str] = {}
     for name, leaf in _named(tree).items():
         array = _to_numpy(leaf)
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            for lane in np.flatnonzero(~np.isfinite(array.reshape(lanes, -1)).all(axis=1)):
+                found.setdefault(int(lane), name)
+    return found
+
+
+def check_finite(tree: PyTree, whose: str, except_lanes: Collection[int] = ()) -> None:
+    """Reject NaN and infinity, except in some lanes."""
+    for name, leaf in _named(tree).items():
+        array = _to_numpy(leaf)
+        if except_lanes and array.ndim:
+            array = np.delete(array, [lane for lane in except_lanes if lane < len(array)], axis=0)
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ConfigError(
                 f"{whose} has NaN or infinity in {name!r}. If it was trained here, training diverged: "
@@ -119,10 +134,12 @@ def _from_numpy(array: np.ndarray, leaf: Any) -> jax.Array:
     return jax.random.wrap_key_data(jnp.asarray(array)) if _is_key(leaf) else jnp.asarray(array)
 
 
-def _checksum(arrays: Mapping[str, np.ndarray], notes: Mapping[str, Any]) -> int:
+def _checksum(arrays: Mapping[str, np.ndarray], notes: Mapping[str, Any], version: int) -> int:
     total = zlib.crc32(json.dumps(notes, sort_keys=True).encode())
     for name in sorted(arrays):
-        total = zlib.crc32(np.ascontiguousarray(arrays[name]).data, zlib.crc32(name.encode(), total))
+        array = arrays[name]
+        label = name if version == 1 else f"{name} {array.dtype.str} {list(array.shape)}"
+        total = zlib.crc32(np.ascontiguousarray(array).data, zlib.crc32(label.encode(), total))
     return total
 
 
@@ -130,16 +147,19 @@ def _header(data: bytes, whose: str) -> dict[str, Any]:
     try:
         length = int.from_bytes(data[:8], "little")
         header = json.loads(json.loads(data[8 : 8 + length])["__metadata__"][NOTES])
-        return {"checksum": int(header["checksum"]), "notes": dict(header["notes"])}
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        version = int(header.get("format", 1))
+        if version not in (1, FORMAT):
+            raise ValueError(f"format {version}")
+        return {"checksum": int(header["checksum"]), "format": version, "notes": dict(header["notes"])}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise _damaged(whose, "has no readable header") from error
 
 
 def _damaged(whose: str, how: str) -> ConfigError:
     return ConfigError(
-        f"{whose} is damaged: it {how}. Restore it from a copy, or delete the run's folder and run again."
+        f"{whose} is damaged: it {how}. Restore it from a copy, or delete it: `edl run --resume` computes it again."
     )
 
 
 def _foreign(whose: str, how: str) -> ConfigError:
-    return ConfigError(f"{whose} {how}: it does not belong to this run's config. Restore both, or run again.")
+    return ConfigError(f"{whose} {how}: it does not belong to this run's config.json. Restore both from a copy.")

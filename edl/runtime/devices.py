@@ -20,6 +20,11 @@ def enable() -> None:
         return
 
 
+def on_accelerator() -> bool:
+    """Whether programs run on a GPU or TPU. An env in JAX is then a hundred times as fast as on a CPU."""
+    return jax.default_backend() != "cpu"
+
+
 def available_cores() -> list[int]:
     """The cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):

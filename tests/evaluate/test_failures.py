@@ -3,7 +3,7 @@
 from edl.evaluate.failures import failed_skills, failures_note
 
 GOOD = {"skill": 0, "goal_success": 0.5, "goal_distance": 0.3}
-DEAD = {"skill": 1, "goal_success": 0.05, "goal_distance": 1.234}
+DEAD = {"skill": 1, "rollouts": 20, "goal_success": 0.05, "goal_distance": 1.234}
 LOST = {"skill": 2, "goal_success": 0.0, "goal_distance": None}
 METRICS = {
     "per_seed": [
@@ -16,17 +16,16 @@ METRICS = {
 
 def test_skills_below_one_half_fail():
     assert failed_skills(METRICS) == {
-        "seed 7": ["skill 1 (5%, 1.23 away)", "skill 2 (0%)"],
-        "seed 9": ["skill 1 (5%, 1.23 away)"],
+        "seed 7": ["skill 1 misses its goal (1 of 20, 1.23 away)", "skill 2 misses its goal (0%)"],
+        "seed 9": ["skill 1 misses its goal (1 of 20, 1.23 away)"],
     }
 
 
 def test_the_note_counts_them_and_names_the_first_seeds():
     start = "3 of 5 skills reach their goal in less than half of their rollouts. "
-    assert failures_note(METRICS) == (
-        start + "seed 7: skill 1 (5%, 1.23 away), skill 2 (0%); seed 9: skill 1 (5%, 1.23 away)."
-    )
-    assert failures_note(METRICS, 1) == (start + "seed 7: skill 1 (5%, 1.23 away), skill 2 (0%); and 1 more seeds.")
+    dead, lost = "skill 1 misses its goal (1 of 20, 1.23 away)", "skill 2 misses its goal (0%)"
+    assert failures_note(METRICS) == f"{start}seed 7: {dead}, {lost}; seed 9: {dead}."
+    assert failures_note(METRICS, 1) == f"{start}seed 7: {dead}, {lost}; and 1 more seeds."
 
 
 def test_nothing_is_said_without_failures_without_goals_and_for_old_metrics():

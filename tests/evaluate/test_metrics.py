@@ -34,7 +34,7 @@ def test_the_contract_names_are_in_the_table():
         ),
         ("goal_distance", "", "distance from a rollout's end to its skill's goal"),
         ("mutual_information", "cells", "mutual information between a state's cell and its skill (nats)"),
-        ("goal_success", "cells", "share of rollouts that end within 0.5 of their skill's goal"),
+        ("goal_success", "cells", "share of rollouts that end within 0.5 cells of their skill's goal"),
     ],
 )
 def test_describe_adds_the_unit(name, distance_unit, expected):

@@ -18,14 +18,13 @@ from edl.evaluate import (
     METRICS,
     box_evaluator,
     maze_evaluator,
-    random_baseline,
     rollouts,
     skill_results,
     summarise,
     summarise_data,
-    summarise_seeds,
 )
-from edl.evaluate.skill_rollouts import last_states
+from edl.evaluate.floor import METRICS_OF_FLOOR
+from edl.evaluate.skill_rollouts import last_states, uniform_policy
 
 CORRIDOR = layouts.load("corridor_center")
 
@@ -108,7 +107,7 @@ def test_one_seed_alone_equals_that_seed_in_the_vmap(corridor, evaluator):
     both = jax.vmap(lambda key, goal: rollouts(key, corridor, GoTo(), goal, goal, num=4))(keys, goals)
     alone = rollouts(keys[1], corridor, GoTo(), goals[1], goals[1], num=4)
     np.testing.assert_array_equal(both.features[1], alone.features)
-    numbers = summarise_seeds(evaluator, both)
+    numbers = [summarise(evaluator, jax.tree.map(lambda leaf, seed=seed: leaf[seed], both)) for seed in range(2)]
     assert numbers[1] == summarise(evaluator, alone)
     assert numbers[0] != numbers[1]
 
@@ -157,7 +156,13 @@ def test_skills_without_goals_have_ends_only(corridor, evaluator):
     episodes = rollouts(jax.random.key(0), corridor, GoTo(), jnp.array([[5.0, 0.0]]), None, num=2)
     (result,) = skill_results(evaluator, episodes)
     assert result.pop("end") == pytest.approx([5.0, 0.0], abs=1e-3)
-    assert result == {"skill": 0, "goal": None, "goal_distance": None, "goal_success": None}
+    assert result == {
+        "skill": 0,
+        "goal": None,
+        "goal_distance": None,
+        "goal_success": None,
+        "rollouts": len(episodes.valid[0]),
+    }
 
 
 def test_zero_shot_distance_uses_the_picked_skills(corridor, evaluator):
@@ -180,19 +185,30 @@ def test_every_metric_is_in_the_table(corridor, evaluator):
     goals = jnp.array([[-5.0, 0.0], [5.0, 0.0]])
     episodes = rollouts(jax.random.key(0), corridor, GoTo(), goals, goals, num=4)
     picks = np.zeros(len(evaluator.targets), int)
-    names = {*summarise(evaluator, episodes, picks), *summarise_data(evaluator, None), "discriminability"}
+    names = {
+        *summarise(evaluator, episodes, picks),
+        *summarise_data(evaluator, None),
+        "discriminability",
+        *METRICS_OF_FLOOR,
+    }
     assert names == METRICS.keys()
 
 
+def act_at_random(evaluator, env, num_skills, num):
+    """The metrics of "skills" that all act at random."""
+    codes = jnp.zeros((num_skills, 1))
+    return summarise(evaluator, rollouts(jax.random.key(0), env, uniform_policy(env), codes, None, num))
+
+
 def test_random_baseline_with_continuous_and_discrete_actions(corridor, evaluator):
-    numbers = random_baseline(jax.random.key(0), corridor, 3, evaluator, num=5)
+    numbers = act_at_random(evaluator, corridor, 3, num=5)
     assert numbers["goal_success"] is None
     assert 0 < numbers["skill_coverage"] <= 1
     assert 0 <= numbers["mutual_information"] < math.log(3)
     # Staying at the start leaves about 2.8; a random walk is no better than a good skill in each half.
     assert 1.5 < numbers["best_skill_distance"] < 5.5
     line = box_evaluator(np.arange(11.0)[:, None], dims=[0])
-    assert random_baseline(jax.random.key(0), Counter(), 2, line)["skill_coverage"] > 0.3
+    assert act_at_random(line, Counter(), 2, num=20)["skill_coverage"] > 0.3
 
 
 def test_the_grid_of_a_box_contains_the_states_that_span_it():

@@ -178,6 +178,7 @@ def planted(tmp_path, monkeypatch):
 def plant(run, name):
     saved = json.loads((run / "config.json").read_text())
     (run / "config.json").write_text(json.dumps({**saved, "env": name, "maze": None}))
+    (run / "manifest.json").unlink()  # whoever plants a name would do so, too
 
 
 @pytest.mark.parametrize("name", ["planted_env:Line", "planted_env:Line-v0"])
@@ -204,6 +205,6 @@ def test_the_user_can_cause_an_import(planted):
 def test_which_names_need_an_import():
     assert needs_import("module:Name")
     assert needs_import("module:Name-v0?a=1")
-    assert not needs_import("CartPole-v1?path=c:d")
+    assert not needs_import("CartPole-v1?mode=c:d")
     assert not needs_import("square")
     assert not needs_import("python:<lambda>")

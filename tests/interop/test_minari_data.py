@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from edl.config import ConfigError
+from edl.envs.maze import maze
 from edl.explore.region import Region
-from edl.interop.minari_data import is_minari_id, load_minari
+from edl.interop.minari_data import is_minari_id, load_minari, load_minari_experience
 
 NAME = "edl/square-v0"
 STEPS = 5
@@ -60,6 +61,14 @@ def test_observations_of_a_maze_are_read(seen):
     assert states.dtype == np.float32
     np.testing.assert_array_equal(states, seen)
     np.testing.assert_array_equal(load_minari(NAME, 2, Region("x > 0")), seen[seen[:, 0] > 0])
+
+
+def test_episodes_are_read_with_their_actions(seen):
+    found = load_minari_experience(NAME, maze("square"))
+    np.testing.assert_array_equal(found.samples, seen)
+    np.testing.assert_array_equal(found.experience.lengths, [STEPS] * 3)
+    np.testing.assert_array_equal(found.experience.paths.reshape(-1, 2), seen)
+    assert found.experience.actions.shape == (3, STEPS, 2)
 
 
 def test_states_of_the_wrong_size_and_empty_regions_are_rejected(seen):

@@ -85,7 +85,7 @@ def test_onnx_equals_jax(policy):
 
 def test_policies_of_several_seeds_are_rejected():
     several = jax.tree.map(lambda x: jnp.stack([x, x]), make("beta"))
-    with pytest.raises(ConfigError, match=r"run.seed\(0\)"):
+    with pytest.raises(ConfigError, match=r"run.seeds\[0\]"):
         to_numpy(several)
 
 

@@ -12,9 +12,9 @@ from edl.evaluate.metrics import CURRENT_DEFINITIONS
 from edl.runs.compare import compare, definition_notes, names_of, to_csv, to_markdown
 
 
-def write_run(path, definitions=CURRENT_DEFINITIONS, **metrics):
+def write_run(path, definitions=CURRENT_DEFINITIONS, env="square", **metrics):
     path.mkdir(parents=True)
-    (path / "config.json").write_text("{}")
+    (path / "config.json").write_text(json.dumps({"env": env}))
     count = len(next(iter(metrics.values())))
     per_seed = [
         {"seed": i, **{name: values[i] for name, values in metrics.items()}, "skills": []} for i in range(count)
@@ -115,3 +115,24 @@ def test_command(runs, tmp_path, capsys):
 def test_bad_input_is_rejected(runs, words, message, capsys):
     assert main(["compare", *(str(runs[1]) if word == "RUN" else word for word in words)]) == 2
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_run_beats_another_only_if_the_interval_says_so(tmp_path, runs):
+    entries = {(entry.run, entry.metric): entry for entry in compare(runs)}
+    assert entries["good", "best_skill_distance"].verdict == "beats"
+    assert entries["bad", "best_skill_distance"].verdict == ""
+    same = write_run(tmp_path / "same", best_skill_distance=[3.0, 2.0, 4.0, 3.5])
+    single = write_run(tmp_path / "single", best_skill_distance=[0.1])
+    found = {entry.run: entry for entry in compare([runs[0], same, single], ["best_skill_distance"])}
+    assert found["same"].verdict == "unclear"
+    assert (found["single"].improvement, found["single"].verdict) == (None, "")  # one seed has no interval
+    assert compare([runs[1], runs[0]], ["best_skill_distance"])[1].verdict == "loses"
+
+
+def test_runs_in_different_envs_are_not_ranked(tmp_path, runs, capsys):
+    other = write_run(tmp_path / "other", env="tree", best_skill_distance=[0.1, 0.2])
+    found = {entry.run: entry for entry in compare([*runs, other], ["best_skill_distance"])}
+    assert found["good"].verdict == "beats"
+    assert (found["other"].improvement, found["other"].verdict) == (None, "")
+    assert main(["compare", *map(str, (*runs, other))]) == 0
+    assert "another env than the first run and are not ranked against it: other." in capsys.readouterr().out

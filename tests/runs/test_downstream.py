@@ -217,7 +217,7 @@ def test_actions_over_a_goal_conditioned_method_are_its_example_goals(method):
         act_key, step_key = jax.random.split(each)
         state = env.step(step_key, state, policy.act(act_key, env.observe(state), policy.goals[1])).state
     jax.tree.map(np.testing.assert_allclose, played, state)
-    # Without a controller, the method is told the goal of the task.
+    # Without a controller, the method gets the goal of the task.
     lanes = jax.tree.map(lambda leaf: jnp.stack([leaf] * SEEDS), policy)
     run = dataclasses.replace(make_run(method, {"learn": 1}), env=env, policy=lanes)
     np.testing.assert_array_equal(zero_shot_codes(run, 0, TASKS), TASKS.goals)

@@ -228,7 +228,7 @@ def test_blocking_work_is_interrupted_at_once():
         release.wait(60)
         finished.set()
 
-    threading.Timer(0.2, lambda: setattr(interrupt, "requested", True)).start()
+    threading.Timer(0.2, lambda: setattr(interrupt, "number", signal.SIGINT)).start()
     with pytest.raises(Interrupted):
         interrupt.run_interruptible(block)
     assert not finished.is_set()  # the work is still blocked

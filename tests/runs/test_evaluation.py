@@ -24,7 +24,7 @@ from edl.rl.ppo import PPOConfig
 from edl.runs import store
 from edl.runs.config import RunConfig
 from edl.runs.evaluation import evaluate_run, metrics_of, reevaluate
-from edl.runs.result import Run
+from edl.runs.result import Run, load
 
 LAYOUT = layouts.load("corridor_center")
 ENV = maze(LAYOUT)
@@ -107,7 +107,7 @@ def folder(tmp_path_factory):
 
 
 def test_the_rule_is_stored_with_the_policy(folder):
-    run = edl.load(folder)
+    run = load(folder)
     weights = run.policy.pick.classifier.weights
     assert [weight.shape for weight in weights] == [(1, 2, 8), (1, 8, 3)]
     again, _ = reevaluate(folder)
@@ -121,13 +121,13 @@ def test_a_folder_of_an_older_version_has_no_rule_and_is_evaluated_by_practice(f
     for file in ("config.json", "provenance.json", "checkpoint/progress.json", "metrics.json"):
         (old / file).parent.mkdir(exist_ok=True)
         (old / file).write_bytes((folder / file).read_bytes())
-    run = edl.load(folder)
+    run = load(folder)
     store.Folder(old).save("policy.safetensors", eqx.tree_at(lambda policy: policy.pick, run.policy, None))
     metrics = json.loads((old / "metrics.json").read_text())
     for seed in metrics["per_seed"]:
         seed["zero_shot_distance"] = seed.pop("best_skill_distance")
     (old / "metrics.json").write_text(json.dumps({k: v for k, v in metrics.items() if k != "metric_definitions"}))
-    loaded = edl.load(old)
+    loaded = load(old)
     assert loaded.policy.pick is None
     np.testing.assert_array_equal(loaded.policy.codes, run.policy.codes)
     assert main(["evaluate", str(old)]) == 0

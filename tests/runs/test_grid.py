@@ -39,7 +39,7 @@ def test_distances_are_minimised():
     [
         ({"grid": {"learner.epsilom": [1.0]}}, "Did you mean 'epsilon'"),
         ({"grid": {"lerner.epsilon": [1.0]}}, "Did you mean 'learner'"),
-        ({"grid": {"learner.epsilon": ["wide"]}}, "must be float"),
+        ({"grid": {"learner.epsilon": ["wide"]}}, "must be a number"),
         ({"grid": {"learner.epsilon": []}}, "at least one value"),
         ({"grid": {"learner.epsilon": 2.0}}, "must be a list of at least one"),
         ({"grid": {"learner.epsilon": [2.0, 2.0]}}, "twice"),

@@ -1,6 +1,7 @@
 """Points of one program: mazes as inputs of lanes, other numbers of seeds, points that fail, and where a stage ends."""
 
 import dataclasses
+import json
 
 import jax
 import numpy as np
@@ -131,14 +132,26 @@ def test_a_point_that_fails_does_not_stop_the_others(tmp_path, diverging):
     assert bad.failures[0].startswith("1: the result of stage 'learn'")
 
 
+@pytest.mark.slow
 def test_a_sweep_with_a_failed_point_finishes_the_others_and_says_so(tmp_path):
     run = {"env": "square", "explore": "random_walk", "discover": "kmeans", "num_skills": 3}
     run |= {"explorer": {"iterations": 4, "rollouts": 8, "num_samples": 256}}
     run |= {"learner": {"distance": "euclidean", "ppo": {"iterations": 2, "rollouts": 4, "hidden": [8]}}}
     rates = {"learner.ppo.learning_rate, learner.ppo.last_learning_rate": [1e-3, 1e38]}
-    with pytest.raises(ConfigError, match=r"1 of 2 points failed\. Point 001: "):
-        sweep(grids.parse({"run": run, "grid": rates}, "sweep.json"), tmp_path / "out")
+    summary = sweep(grids.parse({"run": run, "grid": rates}, "sweep.json"), tmp_path / "out")
     assert (tmp_path / "out" / "points" / "000" / "metrics.json").is_file()
+    assert summary.best == 0
+    assert list(summary.failures) == [1]
+    rows = json.loads((tmp_path / "out" / "summary.json").read_text())["points"]
+    assert rows[0]["failed"] is None
+    assert rows[1]["failed"].startswith("001: the result of stage 'learn' has NaN or infinity in")
+    assert rows[1]["goal_success"] is None
+    table = (tmp_path / "out" / "summary.md").read_text()
+    assert "| failed |" in table
+    assert "1 of 2 points failed and have no metrics: point 001: the result of stage 'learn'" in table
+    worst = {name: values[1:] for name, values in rates.items()}
+    with pytest.raises(ConfigError, match=r"all 1 points failed\. Point 000: "):
+        sweep(grids.parse({"run": run, "grid": worst}, "sweep.json"), tmp_path / "worst")
 
 
 def test_a_group_can_stop_after_a_stage_and_measure_more(tmp_path):

@@ -1,4 +1,4 @@
-"""The paper's preset gives each method the authors' recipe, and rejects methods and envs that have none."""
+"""The paper's preset gives each method the authors' recipe, and envs in JAX have a recipe for their device."""
 
 import dataclasses
 import re
@@ -12,13 +12,18 @@ from edl.baselines.reverse_mi import ReverseMIConfig
 from edl.cli import main
 from edl.config import ConfigError
 from edl.discover.vqvae import VQVAEConfig
+from edl.explore.beyond import BeyondConfig
 from edl.explore.frontier import FrontierConfig
 from edl.explore.random_walk import RandomWalkConfig
 from edl.explore.smm import SMMConfig
+from edl.interop.env_names import FACTORIES, remember_factory
 from edl.learn import LearnConfig, paper
+from edl.runs import presets
 from edl.runs.config import RunConfig, to_json
 from edl.runs.presets import PAPER, complete, from_json
 from edl.runs.resolve import resolve_config
+from edl.tables.table import BASELINES
+from tests.explore.thruster import Thruster
 
 ENVS = ("square", "tree", "bottleneck")
 
@@ -139,7 +144,7 @@ def test_a_config_of_edl_0_2_keeps_its_settings():
     assert (baseline.ppo.iterations, baseline.ppo.normalise, baseline.ppo.entropy_weight) == (400, False, 0.01)
 
 
-@pytest.mark.parametrize("config", [RunConfig(), *(RunConfig(method=name) for name in baselines.METHODS)])
+@pytest.mark.parametrize("config", [RunConfig(), *(RunConfig(method=name) for name in BASELINES)])
 def test_every_method_of_the_fast_preset_normalises_its_inputs(config):
     """By running moments, or by the moments of the explored states."""
     resolved = complete(config)
@@ -149,3 +154,66 @@ def test_every_method_of_the_fast_preset_normalises_its_inputs(config):
     baseline = resolved.baseline
     learner = baseline.ppo if hasattr(baseline, "ppo") else baseline.sac
     assert learner.normalise
+
+
+@pytest.fixture
+def thruster():
+    """The name of a user's env in JAX."""
+    name = remember_factory(lambda: Thruster(horizon=30), "python:thruster")
+    yield name
+    del FACTORIES[name]
+
+
+@pytest.fixture(params=[True, False], ids=["accelerator", "cpu"])
+def accelerator(request, monkeypatch):
+    monkeypatch.setattr(presets, "on_accelerator", lambda: request.param)
+    return request.param
+
+
+def test_an_env_in_jax_has_its_own_recipe(thruster, accelerator):
+    config = complete(RunConfig(env=thruster))
+    assert (config.explore, config.discover, config.scout) == ("beyond", "vqvae", None)
+    explorer, learner = config.explorer, config.learner
+    assert explorer.rollouts == learner.ppo.rollouts
+    assert explorer.rollouts >= 2048 if accelerator else explorer.rollouts <= 64
+    assert explorer.unroll == learner.ppo.unroll == 10
+    assert explorer.iterations * explorer.rollouts * 10 == (28_672_000 if accelerator else 320_000)
+    assert (learner.start, learner.reward, learner.distance) == ("explorer", "progress", "normalised")
+    assert learner.ppo.hidden == explorer.hidden
+    assert learner.ppo.normalise_codes
+
+
+def test_a_learner_without_an_explorers_policy_starts_from_scratch(thruster):
+    for names in ({"explore": "drift"}, {"discover": "gaussian_vae"}):
+        assert complete(RunConfig(env=thruster, **names)).learner.start == "scratch"
+    small = BeyondConfig(hidden=(32,))
+    assert complete(RunConfig(env=thruster, explorer=small)).learner.ppo.hidden == (32,)
+    assert complete(RunConfig(explore="beyond")).learner == LearnConfig()  # mazes keep their learner
+
+
+def test_a_saved_run_keeps_its_numbers_on_another_device(thruster, monkeypatch):
+    monkeypatch.setattr(presets, "on_accelerator", lambda: True)
+    config = complete(RunConfig(env=thruster))
+    saved = to_json(config)
+    assert saved["explorer"]["rollouts"] == 4096
+    monkeypatch.setattr(presets, "on_accelerator", lambda: False)
+    assert from_json(saved, "config.json") == config
+
+
+@pytest.mark.parametrize(("horizon", "unroll"), [(200, 10), (480, 10), (72, 12), (50, 10), (46, 23), (97, 0), (10, 0)])
+def test_the_unroll_divides_the_horizon(horizon, unroll):
+    assert presets.unroll_of(horizon) == unroll
+
+
+def test_baselines_in_an_env_in_jax(thruster, accelerator):
+    metra = complete(RunConfig(env=thruster, method="metra")).baseline
+    assert (metra.skills, metra.sees, metra.sac.hidden) == ("continuous", "observation", (1024, 1024))
+    assert metra.sac.rollouts == (64 if accelerator else 8)
+    ppo = complete(RunConfig(env=thruster, method="reverse_mi")).baseline.ppo
+    assert ppo.rollouts == (1024 if accelerator else 64)
+
+
+def test_a_gymnasium_env_keeps_the_recipe_of_slow_envs(accelerator):
+    config = complete(RunConfig(env="Pendulum-v1"))
+    assert (config.explore, config.learner.reward, config.learner.distance) == ("drift", "visits", "normalised")
+    assert (config.learner.start, config.learner.ppo.rollouts, config.learner.ppo.unroll) == ("scratch", 64, 0)

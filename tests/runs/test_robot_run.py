@@ -15,7 +15,10 @@ from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
 from edl.runs import evaluation
+from edl.runs.config import RunConfig
 from edl.runs.cross_check import cross_check, describe_cross_check
+from edl.runs.result import load
+from edl.runs.run import execute_run
 from tests.envs.mjx.models import BALL, UNSTABLE, write
 
 pytest.importorskip("mujoco.mjx")
@@ -61,13 +64,13 @@ def test_without_a_renderer_there_is_a_message(ball_run, monkeypatch):
     monkeypatch.setattr(render, "BACKENDS", ("no_such_backend",))
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     assert render.render_poses(ball_run.env, np.zeros((2, 2))) is None
-    episodes = jax.tree.map(lambda x: x[0], evaluation.evaluate_run(ball_run).episodes)
-    (figure,) = evaluation._robot_figure(ball_run.env, episodes).values()
+    episodes = jax.tree.map(lambda x: x[0], evaluation.evaluate_run(load(ball_run.path)).episodes)
+    (figure,) = evaluation.robot_figure(ball_run.env, evaluation.robot_frames(ball_run.env, episodes)).values()
     assert "no offscreen renderer" in figure.texts[0].get_text()
 
 
 def test_the_policy_gives_the_same_results_in_mujoco(ball_run):
-    found = cross_check(ball_run, num_rollouts=3)
+    found = cross_check(load(ball_run.path), num_rollouts=3)
     assert [each["seed"] for each in found["per_seed"]] == [0, 1]
     for each in found["per_seed"]:
         assert each["ends_apart"] < 1e-4
@@ -81,7 +84,7 @@ def test_the_policy_gives_the_same_results_in_mujoco(ball_run):
 
 
 def test_the_cross_check_needs_a_robot():
-    run = edl.run("square", explore="random_walk", explorer=WALK, until="explore")
+    run = execute_run(RunConfig(explore="random_walk", explorer=WALK), until="explore")
     with pytest.raises(ConfigError, match=r"needs a trained policy of a robot \(got env 'square'\)"):
         cross_check(run)
 

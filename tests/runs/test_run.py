@@ -22,8 +22,10 @@ from edl.learn.walking import WalkingConfig
 from edl.rl.ppo import PPOConfig
 from edl.runs import store, tensors
 from edl.runs.config import RunConfig
+from edl.runs.manifest import MANIFEST
 from edl.runs.presets import complete
 from edl.runs.resolve import resolve_config
+from edl.runs.result import load
 from edl.runs.run import execute_run, extend, import_stages
 
 MAZE = "+-+-+-+\n|S    |\n+-+-+-+\n"
@@ -36,8 +38,9 @@ def right(state):
 
 
 def goals_in(path):
-    """The goals in a file of skills."""
-    return tensors.arrays_of(path.read_bytes(), path.name)["goals"]
+    """The goals of the only seed in a file of skills."""
+    (goals,) = tensors.arrays_of(path.read_bytes(), path.name)["goals"]
+    return goals
 
 
 @pytest.fixture
@@ -88,6 +91,7 @@ def test_placed_goals_have_a_file_of_their_own_and_learning_without_them_starts_
     # As if the run had been killed before `place` was recorded: everything after it comes out the same.
     progress = json.loads((out / store.PROGRESS).read_text())
     (out / store.PROGRESS).write_text(json.dumps({name: progress[name] for name in ("explore", "discover")}))
+    (out / MANIFEST).unlink()
     (out / "policy.safetensors").unlink()
     again = edl.run("square", out=out, resume=True, **settings)
     np.testing.assert_array_equal(run.skills.goals, again.skills.goals)
@@ -111,19 +115,22 @@ def test_discovered_and_placed_skills_are_both_on_disk(tmp_path):
     assert "measure" in (out / "report.html").read_text()
     assert [(report["codes_used"], report["dead_codes"]) for report in run.metrics["codebook"]] == [(3, 0)]
     # `load` returns the skills in the file of `place`.
-    moved = eqx.tree_at(lambda skills: skills.goals, run.skills, run.skills.goals + 0.25)
+    skills = load(out).skills
+    moved = eqx.tree_at(lambda skills: skills.goals, skills, skills.goals + 0.25)
     store.Folder(out).save("placed_skills.safetensors", moved)
-    np.testing.assert_array_equal(edl.load(out).skills.goals, moved.goals)
+    np.testing.assert_array_equal(load(out).skills.goals, moved.goals)
     # As if the run had been killed after it wrote the placed skills and before it recorded `place`: the discovered
     # goals are placed again, not the placed ones.
     progress = json.loads((out / store.PROGRESS).read_text())
     (out / store.PROGRESS).write_text(json.dumps({name: progress[name] for name in ("explore", "discover")}))
+    (out / MANIFEST).unlink()
     again = edl.run("square", out=out, resume=True, **settings)
     np.testing.assert_array_equal(again.skills.goals, run.skills.goals)
     np.testing.assert_array_equal(goals_in(out / "placed_skills.safetensors"), run.skills.goals)
     assert (out / "skills.safetensors").read_bytes() == discovered
     # A folder of edl 0.1, in which the placed skills replaced the discovered ones, can be loaded.
-    (out / "placed_skills.safetensors").replace(out / "skills.safetensors")
+    (out / "placed_skills.safetensors").unlink()
+    store.Folder(out).save("skills.safetensors", jax.tree.map(lambda leaf: leaf[None], again.skills))
     loaded = edl.load(out)
     np.testing.assert_array_equal(loaded.skills.goals, run.skills.goals)
     np.testing.assert_array_equal(loaded.policy.codes, run.policy.codes)
@@ -132,7 +139,7 @@ def test_discovered_and_placed_skills_are_both_on_disk(tmp_path):
 def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = edl.run("square", until="explore", explore="random_walk", explorer=WALK, discover="kmeans", num_skills=3)
-    assert run.states.experience.lengths.shape == (1, 32)
+    assert run.states.experience.lengths.shape == (32,)
     assert 0 < run.metrics["aggregate"]["data_coverage"]["mean"] <= 1
     assert run.metrics["steps"] == {"explore": 1600}
     assert list(tmp_path.iterdir()) == []
@@ -154,7 +161,7 @@ def test_a_run_of_another_version_is_not_resumed(tmp_path):
     settings = {"explore": "random_walk", "explorer": WALK, "discover": "kmeans", "num_skills": 3}
     edl.run("square", out=out, until="explore", **settings)
     made_by = json.loads((out / "provenance.json").read_text())
-    (out / "provenance.json").write_text(json.dumps({**made_by, "edl": "0.0.1"}))
+    store.Folder(out).write_json("provenance.json", {**made_by, "edl": "0.0.1"})
     with pytest.raises(ConfigError, match=r"was started by edl 0\.0\.1 and must be resumed by it"):
         edl.run("square", out=out, resume=True, until="explore", **settings)
 
@@ -163,7 +170,7 @@ def test_the_horizon_of_a_maze_can_be_set():
     settings = {"explore": "random_walk", "explorer": WALK, "discover": "kmeans", "num_skills": 3, "until": "explore"}
     run = edl.run("square", horizon=7, **settings)
     assert run.env.horizon == 7
-    assert run.states.experience.paths.shape == (1, 32, 8, 2)
+    assert run.states.experience.paths.shape == (32, 8, 2)
 
 
 def test_only_states_without_experience_need_a_scout():

@@ -14,7 +14,7 @@ import edl
 from edl.config import ConfigError
 from edl.learn import learn, placement
 from edl.runs import grid as grids
-from edl.runs import lanes, sweep
+from edl.runs import lanes, store, sweep
 from edl.runs.driver import Work
 from edl.runs.pipeline import identity, plan
 from edl.runs.progress import SilentProgress
@@ -129,7 +129,7 @@ def test_a_resumed_sweep_computes_only_what_is_missing(swept, tmp_path):
     before = policy(out, "002")
     lost = out / "points" / "002"
     progress = json.loads((lost / "checkpoint" / "progress.json").read_text())
-    (lost / "checkpoint" / "progress.json").write_text(json.dumps({n: progress[n] for n in ("explore", "discover")}))
+    store.Folder(lost).write_json(store.PROGRESS, {n: progress[n] for n in ("explore", "discover")})
     (lost / "policy.safetensors").unlink()
     untouched = (out / "points" / "001" / "policy.safetensors").stat().st_mtime_ns
     counted = CountedStages()
@@ -143,13 +143,20 @@ def test_a_resumed_sweep_computes_only_what_is_missing(swept, tmp_path):
 
 def test_another_grid_is_not_resumed_and_a_sweep_is_not_overwritten(tmp_path):
     out = tmp_path / "out"
-    sweep.create_sweep(GRID, out)
-    with pytest.raises(ConfigError, match=r"already holds a sweep\. Continue it with --resume"):
-        sweep.create_sweep(GRID, out)
-    assert sweep.open_sweep(GRID, out).path == out
+    with sweep.open_sweep(GRID, out, resume=False) as folder:
+        assert folder.path == out
+        with pytest.raises(ConfigError, match="another process"), sweep.open_sweep(GRID, out, resume=True):
+            pass
+    with (
+        pytest.raises(ConfigError, match=r"already holds a sweep\. Continue it with --resume"),
+        sweep.open_sweep(GRID, out, resume=False),
+    ):
+        pass
+    with sweep.open_sweep(GRID, out, resume=True) as folder:
+        assert folder.path == out
     other = grids.parse({"run": RUN, "grid": {"learner.ppo.gamma": [0.5]}}, "sweep.json")
-    with pytest.raises(ConfigError, match="holds a sweep of another grid"):
-        sweep.open_sweep(other, out)
+    with pytest.raises(ConfigError, match="holds a sweep of another grid"), sweep.open_sweep(other, out, resume=True):
+        pass
 
 
 def test_memory_limits_the_lanes_per_batch(monkeypatch):

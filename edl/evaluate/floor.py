@@ -1,0 +1,307 @@
+"""The protocol of METRA and CSF for robots in the open: where do skills go, and do they go where they are told?
+
+For envs in JAX without a maze, whose one or two features are positions in units (`suits`). All rollouts use the
+deterministic policy.
+
+* *Floor coverage* (Park et al., 2024): `NUM_ROLLOUTS` rollouts with one random skill each, and the number of unique
+  cells (floor x, floor y), or floor x, over all of their states. With K skills, a random skill is one of them. With a
+  continuous prior it is a draw from it. A goal-conditioned policy without skills is told states of its visited set.
+* *Zero-shot goals* (Zheng et al., 2025, and METRA): `NUM_GOALS` goals per set, one rollout each, and how near it ends.
+  A goal-conditioned policy is told the goal g. METRA plays the direction phi(g) - phi(s_t), which it computes again in
+  every step. Other methods play the skill that they pick for g, for the whole episode (see `edl.evaluate.picking`); a
+  method without a rule gets the skill whose coverage rollouts end nearest.
+
+There are three sets of goals. ``reached``: uniform over what the run itself has reached, which is the visited set of
+its explorer, or else the cells of its coverage rollouts. ``disc``: uniform in a disc (or interval) of radius
+`DISC_RADIUS` around the start, the same for all runs. ``far``: CSF's box, +-50 with two features and +-100 with one.
+The coverage of the rollouts that are told far goals compares methods with and without goals better than that of random
+skills: a policy that was told a near goal stays near, and METRA's skills always go as far as they can.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from edl.artifacts import PickRule, PosteriorPick, SkillModel, SkillPolicy
+from edl.baselines.directions import DirectionOfTarget
+from edl.baselines.pick_rules import TargetAsGoal
+from edl.baselines.skill_priors import sample_direction, unit_vector
+from edl.envs.base import Env
+from edl.envs.host import HostEnv
+from edl.envs.layouts import Layout
+from edl.envs.rollout import Skill, rollout
+from edl.explore.beyond import GoalInput
+from edl.explore.random_walk import random_action
+from edl.nets.mlp import MLP
+from edl.types import Key, Keys
+
+NUM_ROLLOUTS = 48
+"""Rollouts of floor coverage, as in METRA's code."""
+NUM_GOALS = 50
+"""Goals per set, as in CSF's code."""
+GOAL_SETS = ("reached", "disc", "far")
+NUM_TRIALS = NUM_GOALS * len(GOAL_SETS)
+"""Episodes per call: the rollouts of coverage, as many of random actions, and then those of all goals share one
+compiled program, because physics compile slowly."""
+DISC_RADIUS = 25.0
+FAR = {1: 100.0, 2: 50.0}
+"""Half the side of CSF's box, by the number of features."""
+NEAR, CLOSE = 1.0, 3.0
+"""Distances within which a goal is reached: CSF counts both."""
+METRICS_OF_FLOOR = ("floor_coverage", "zero_shot_success")
+"""The entries of `edl.evaluate.METRICS` that are computed here."""
+GOAL_SEED = 0
+"""Seed of the goals in the disc and in the box: all runs have the same."""
+
+Play = Callable[["Trials"], Float[np.ndarray, "seeds n t1 s"]]
+"""Plays trials of all seeds, see `play_seeds_trials`."""
+
+
+class Trials(NamedTuple):
+    """Episodes to play: the code or goal that the policy is told. ``random`` ones ignore both and act at random.
+
+    The code of a ``steered`` trial is computed again in every step, from its goal.
+    """
+
+    codes: Float[Array, "*seeds n z"]
+    goals: Float[Array, "*seeds n s"]
+    steered: Bool[Array, "*seeds n"]
+    random: Bool[Array, "*seeds n"]
+
+
+def suits(env: Env, layout: Layout | None) -> bool:
+    """Whether the protocol applies: an env in JAX without a maze, with one or two features."""
+    return layout is None and not isinstance(env, HostEnv) and env.feature_size in FAR
+
+
+def accepts_goals(policy: SkillPolicy) -> bool:
+    """Whether any state can be the code of a policy."""
+    return isinstance(policy.pick, TargetAsGoal) or isinstance(policy.integrate, GoalInput)
+
+
+def told_by(policy: SkillPolicy, skills: SkillModel | None) -> str:
+    """How a policy is told a goal, in words."""
+    if accepts_goals(policy):
+        return "the goal g"
+    if isinstance(policy.pick, DirectionOfTarget):
+        return "the direction phi(g) - phi(s_t), in every step"
+    rule = _rule_of(policy, skills)
+    return "the skill whose coverage rollouts end nearest" if rule is None else f"the skill {rule.rule}, with x = g"
+
+
+def _rule_of(policy: SkillPolicy, skills: SkillModel | None) -> PickRule | None:
+    return policy.pick if skills is None else PosteriorPick(skills)
+
+
+# Playing
+
+
+def play_trials(key: Key, env: Env, policy: SkillPolicy, trials: Trials) -> Float[Array, "n t1 s"]:
+    """The features of all states of each trial. After the end of an episode, its last state is repeated."""
+
+    def play(key: Key, trial: Trials) -> Float[Array, "t1 s"]:
+        def act(key: Key, observation: Float[Array, " o"], code: Float[Array, " z"]) -> tuple[Array, Array]:
+            chosen = jnp.where(trial.steered, steer(env, policy, observation, trial.goals, code), code)
+            action = policy.mode(observation, chosen)
+            return jnp.where(trial.random, random_action(key, env.action_space), action), jnp.zeros(0)
+
+        episode = rollout(key, env, act, Skill(trial.codes, jnp.int32(-1)))
+        last = jnp.minimum(jnp.arange(len(episode.features)), episode.length)
+        return episode.features[last]
+
+    return jax.vmap(play)(jax.random.split(key, len(trials.random)), trials)
+
+
+def steer(
+    env: Env,
+    policy: SkillPolicy,
+    observation: Float[Array, " o"],
+    goal: Float[Array, " s"],
+    code: Float[Array, " z"],
+) -> Float[Array, " z"]:
+    """METRA's code in this step, from phi(g) - phi(s_t); the code itself for other methods.
+
+    phi may see the whole observation. The rule then has phi of a start state that was moved to g.
+    """
+    rule, phi = policy.pick, policy.model
+    if not isinstance(rule, DirectionOfTarget):
+        return code
+    sees_all = isinstance(phi, MLP) and phi.input_size == env.observation_size != env.feature_size
+    now = phi(observation) if sees_all else rule.phi(env.features(observation))  # type: ignore[misc]
+    direction = rule.phi(goal) - now
+    return jax.nn.one_hot(jnp.argmax(direction), direction.shape[0]) if rule.discrete else unit_vector(direction)
+
+
+def play_seeds_trials(keys: Keys, env: Env, policy: SkillPolicy, trials: Trials) -> Float[Array, "seeds n t1 s"]:
+    """`play_trials` for every seed."""
+    return jax.vmap(play_trials, in_axes=(0, None, 0, 0))(keys, env, policy, trials)
+
+
+# Which skills and goals are played
+
+
+def coverage_trials(
+    key: Key, env: Env, policy: SkillPolicy, skills: SkillModel | None, samples: Float[Array, "n s"] | None
+) -> Trials:
+    """Random skills, then as many episodes of random actions. The remaining trials are further skills."""
+    codes = random_codes(key, policy, skills, samples)
+    index = jnp.arange(NUM_TRIALS)
+    random = (index >= NUM_ROLLOUTS) & (index < 2 * NUM_ROLLOUTS)
+    goals = jnp.zeros((NUM_TRIALS, env.feature_size))
+    return Trials(codes, goals, jnp.zeros(NUM_TRIALS, bool), random)
+
+
+def random_codes(
+    key: Key, policy: SkillPolicy, skills: SkillModel | None, samples: Float[Array, "n s"] | None
+) -> Float[Array, "m z"]:
+    """Codes of random skills, by the prior of the method."""
+    keys = jax.random.split(key, NUM_TRIALS)
+    if skills is not None and skills.continuous:
+        return jax.vmap(lambda key: skills.sample(key).code)(keys)
+    if skills is None and samples is not None and accepts_goals(policy):
+        return samples[jax.random.randint(key, (NUM_TRIALS,), 0, len(samples))]
+    if isinstance(policy.pick, DirectionOfTarget) and not policy.pick.discrete:
+        return jax.vmap(lambda key: sample_direction(key, policy.codes.shape[-1]).code)(keys)
+    return policy.codes[jax.random.randint(key, (NUM_TRIALS,), 0, len(policy.codes))]
+
+
+def goal_trials(
+    env: Env,
+    policy: SkillPolicy,
+    skills: SkillModel | None,
+    goals: Float[Array, "n s"],
+    nearest: Float[Array, "n z"],
+) -> Trials:
+    """One trial per goal. ``nearest`` are the codes for a method that has no rule."""
+    steered = isinstance(policy.pick, DirectionOfTarget)
+    rule = _rule_of(policy, skills)
+    if accepts_goals(policy):
+        codes = goals
+    elif rule is None or steered:
+        codes = nearest
+    else:
+        picked = jax.vmap(rule)(goals)
+        codes = policy.codes[picked] if picked.ndim == 1 else picked
+    never = jnp.zeros(len(goals), bool)
+    return Trials(codes, goals, never | steered, never)
+
+
+def common_goals(size: int) -> dict[str, Float[np.ndarray, "n s"]]:
+    """The goals of all runs: uniform in the disc, and uniform in CSF's box."""
+    generator = np.random.default_rng(GOAL_SEED)
+    directions = generator.normal(size=(NUM_GOALS, size))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    radii = DISC_RADIUS * generator.uniform(size=(NUM_GOALS, 1)) ** (1 / size)
+    return {"disc": radii * directions, "far": generator.uniform(-FAR[size], FAR[size], size=(NUM_GOALS, size))}
+
+
+def reached_goals(
+    seed: int, samples: Float[np.ndarray, "n s"] | None, paths: Float[np.ndarray, "m t1 s"]
+) -> Float[np.ndarray, "g s"]:
+    """Goals uniform over the visited set, or else over the floor cells of the coverage rollouts."""
+    generator = np.random.default_rng(seed)
+    if samples is not None:
+        return np.asarray(samples, float)[generator.integers(len(samples), size=NUM_GOALS)]
+    cells = visited_cells(paths)
+    return cells[generator.integers(len(cells), size=NUM_GOALS)] + generator.uniform(size=(NUM_GOALS, paths.shape[-1]))
+
+
+def visited_cells(paths: Float[np.ndarray, "m t1 s"]) -> Int[np.ndarray, "c s"]:
+    """The unique floor cells of all states."""
+    return np.unique(np.floor(np.asarray(paths, float)).reshape(-1, paths.shape[-1]).astype(int), axis=0)
+
+
+# Results
+
+
+def measure_floor(
+    keys: Keys,
+    env: Env,
+    policy: SkillPolicy,
+    skills: SkillModel | None,
+    samples: Float[Array, "seeds n s"] | None,
+    play: Play,
+) -> list[dict[str, Any]]:
+    """The whole protocol for every seed: ``floor_coverage``, ``zero_shot_success``, and the details in ``floor``.
+
+    ``policy``, ``skills`` and ``samples`` (states of the visited set) have a leading axis of seeds.
+    """
+    paths, trials = play_coverage(keys, env, policy, skills, samples, play)
+    common, goals, nearest = common_goals(env.feature_size), [], []
+    for seed in range(len(paths)):
+        own = None if samples is None else np.asarray(samples[seed])
+        chosen = {"reached": reached_goals(seed, own, paths[seed, :NUM_ROLLOUTS]), **common}
+        goals.append(np.concatenate([chosen[name] for name in GOAL_SETS]))
+        ends = paths[seed, :NUM_ROLLOUTS, -1]
+        closest = np.argmin(np.linalg.norm(goals[-1][:, None] - ends, axis=-1), axis=1)
+        nearest.append(np.asarray(trials.codes[seed])[closest])
+    told = jax.jit(jax.vmap(goal_trials, in_axes=(None, 0, 0, 0, 0)))(
+        env, policy, skills, jnp.asarray(np.stack(goals), jnp.float32), jnp.asarray(np.stack(nearest), jnp.float32)
+    )
+    reached = play(told)
+    return [
+        floor_result(paths[i], reached[i], goals[i]) | {"told_by": told_by(policy, skills)} for i in range(len(paths))
+    ]
+
+
+def play_coverage(
+    keys: Keys,
+    env: Env,
+    policy: SkillPolicy,
+    skills: SkillModel | None,
+    samples: Float[Array, "seeds n s"] | None,
+    play: Play,
+) -> tuple[Float[np.ndarray, "seeds m t1 s"], Trials]:
+    """The rollouts of floor coverage: those of random skills, then those of random actions."""
+    trials = jax.jit(jax.vmap(coverage_trials, in_axes=(0, None, 0, 0, 0)))(keys, env, policy, skills, samples)
+    return play(trials)[:, : 2 * NUM_ROLLOUTS], trials
+
+
+def coverage_of(paths: Float[np.ndarray, "m t1 s"]) -> int:
+    """Number of unique floor cells."""
+    return len(visited_cells(paths))
+
+
+def floor_result(
+    paths: Float[np.ndarray, "m t1 s"], told: Float[np.ndarray, "n t1 s"], goals: Float[np.ndarray, "n s"]
+) -> dict[str, Any]:
+    """The results of one seed from its coverage rollouts and the rollouts that were told a goal."""
+    own, random = paths[:NUM_ROLLOUTS], paths[NUM_ROLLOUTS : 2 * NUM_ROLLOUTS]
+    parts = np.split(np.arange(len(goals)), len(GOAL_SETS))
+    sets = {name: goal_result(told[part], goals[part]) for name, part in zip(GOAL_SETS, parts, strict=True)}
+    return {
+        "floor_coverage": coverage_of(own),
+        "random_floor_coverage": coverage_of(random),
+        "low": own.min(axis=(0, 1)).tolist(),
+        "high": own.max(axis=(0, 1)).tolist(),
+        "radius": float(np.max(np.linalg.norm(own - own[:, :1], axis=-1))),
+        "goals": sets,
+    }
+
+
+def goal_result(told: Float[np.ndarray, "n t1 s"], goals: Float[np.ndarray, "n s"]) -> dict[str, float | int]:
+    """How near the rollouts end to their goals, and how many pass within `CLOSE` of them at some time.
+
+    ``radius`` is the distance of the farthest goal from the start, and ``cells`` the floor coverage of as many of these
+    rollouts as the floor coverage of random skills has.
+    """
+    distances = np.linalg.norm(np.asarray(told, float) - goals[:, None], axis=-1)
+    ends = distances[:, -1]
+    return {
+        "radius": float(np.max(np.linalg.norm(goals, axis=-1))),
+        "within_1": float(np.mean(ends <= NEAR)),
+        "within_3": float(np.mean(ends <= CLOSE)),
+        "passed_3": float(np.mean(distances.min(axis=1) <= CLOSE)),
+        "distance": float(np.mean(ends)),
+        "cells": coverage_of(told[:NUM_ROLLOUTS]),
+    }
+
+
+def metrics_of_floor(result: dict[str, Any]) -> dict[str, Any]:
+    """The metrics of one seed, and the details, which are not a metric."""
+    success = result["goals"]["reached"]["within_1"]
+    return {"floor_coverage": float(result["floor_coverage"]), "zero_shot_success": success, "floor": result}

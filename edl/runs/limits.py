@@ -1,0 +1,132 @@
+"""Limits that are checked before any stage runs: a run that cannot fit into memory, or cannot end, is refused."""
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+from edl.config import ConfigError, check
+from edl.runs.config import RunConfig
+from edl.runs.driver import Outline
+
+MAX_COUNT = 2**31 - 1
+"""Iterations are counted in 32 bits."""
+MAX_SKILLS = 100_000
+MAX_SEEDS = 100_000
+KEY_BYTES = 8
+"""Every iteration of every seed has a random key."""
+MAX_ENV_STEPS_PER_SECOND = 1e9
+"""More than any device reaches, so that only runs are refused that would take too long on every device."""
+MAX_ITERATIONS_PER_SECOND = 1e5
+MAX_DAYS = 60
+SECONDS_PER_DAY = 86400
+EVALUATION_BYTES = 20 * 1000 * 8
+"""Bytes per skill that the evaluation needs: the distances of 20 rollouts to 1,000 points."""
+
+
+def check_sizes(config: RunConfig) -> None:
+    """Refuse numbers that are too large to build the programs of a run."""
+    check(
+        config.num_skills <= MAX_SKILLS,
+        f"num_skills must be at most {MAX_SKILLS} (got {config.num_skills}). Ask for fewer skills.",
+    )
+    check(
+        config.num_seeds <= MAX_SEEDS,
+        f"num_seeds must be at most {MAX_SEEDS} (got {config.num_seeds}). Start several runs with other --seed.",
+    )
+    free, evaluation = total_memory(), config.num_skills * EVALUATION_BYTES
+    check(
+        evaluation <= free,
+        f"num_skills={config.num_skills} needs about {format_bytes(evaluation)} of memory to evaluate, and there are "
+        f"{format_bytes(free)}. Ask for fewer skills.",
+    )
+    for path, value in _integers(config, ""):
+        check(value <= MAX_COUNT, f"{path} must be at most {MAX_COUNT} (got {value}). Choose a smaller number.")
+        if path.rsplit(".", 1)[-1] == "iterations":
+            _check_time(f"{path}={value}", value, 0)
+            _check_memory(f"{path}={value}", value * KEY_BYTES, free)
+
+
+def traced(trace: Callable[[], dict[str, Outline]]) -> dict[str, Outline]:
+    """The outlines of a run; a `ConfigError` if its arrays are too large to be described."""
+    try:
+        return trace()
+    except (OverflowError, MemoryError) as error:
+        raise ConfigError(
+            f"the arrays of this run are too large ({error or 'out of memory'}). Choose smaller numbers, e.g. of "
+            "rollouts or samples."
+        ) from error
+
+
+def check_estimates(config: RunConfig, found: Mapping[str, Outline]) -> None:
+    """Refuse stages whose state, keys and artifacts do not fit into memory, or that take too long on any device.
+
+    Seeds run in parts that fit, so one seed has to fit together with the artifacts of all.
+    """
+    free, artifacts = total_memory(), 0
+    for name, each in found.items():
+        artifacts += tree_bytes(each.artifact)
+        state = tree_bytes(each.state) / config.num_seeds + each.iterations * KEY_BYTES
+        what = f"stage {name!r} with {each.iterations} iterations and num_seeds={config.num_seeds}"
+        _check_memory(what, state + artifacts, free)
+        _check_time(what, each.iterations, each.env_steps * config.num_seeds)
+
+
+def _check_memory(what: str, needed: int | float, free: float) -> None:
+    if needed > free:
+        raise ConfigError(
+            f"{what} needs at least {format_bytes(needed)} of memory, and there are {format_bytes(free)}. "
+            "Choose smaller numbers."
+        )
+
+
+def _check_time(what: str, iterations: int, env_steps: int) -> None:
+    seconds = iterations * max(1 / MAX_ITERATIONS_PER_SECOND, env_steps / MAX_ENV_STEPS_PER_SECOND)
+    days = seconds / SECONDS_PER_DAY
+    if days > MAX_DAYS:
+        raise ConfigError(
+            f"{what} would take over {days:.0f} days on the fastest device (at most {MAX_DAYS} are allowed). "
+            "Choose smaller numbers."
+        )
+
+
+def _integers(config: Any, where: str) -> Iterable[tuple[str, int]]:
+    """All integers of a config and of the configs in it, with their paths."""
+    for field in dataclasses.fields(config):
+        value, path = getattr(config, field.name), f"{where}{field.name}"
+        if dataclasses.is_dataclass(value) and not callable(value):
+            yield from _integers(value, f"{path}.")
+        else:
+            several = value if isinstance(value, tuple) else (value,)
+            yield from ((path, each) for each in several if isinstance(each, int) and not isinstance(each, bool))
+
+
+def tree_bytes(tree: PyTree) -> int:
+    """The size of arrays, of which only the shapes need to be known."""
+    leaves = jax.tree.leaves(jax.eval_shape(_without_keys, tree))
+    return sum(int(np.prod(leaf.shape, dtype=object)) * np.dtype(leaf.dtype).itemsize for leaf in leaves)
+
+
+def _without_keys(tree: PyTree) -> PyTree:
+    is_key = lambda leaf: jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)  # noqa: E731
+    return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if is_key(leaf) else leaf, tree)
+
+
+def total_memory() -> float:
+    """Bytes of memory of all devices, or of this machine if they share its memory."""
+    stats = [device.memory_stats() for device in jax.local_devices()]
+    limits = [each["bytes_limit"] for each in stats if each and "bytes_limit" in each]
+    return float(sum(limits)) if limits else float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def format_bytes(count: int | float) -> str:
+    """12345678 -> 11.8 MiB."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:,.0f} TiB" if count < 1e6 else "over a million TiB"

@@ -1,0 +1,112 @@
+"""Logging of a run to other tools: TensorBoard, Weights & Biases, or a CSV file. log.jsonl is always written.
+
+A logger is a `Progress`: it passes everything on to the display, and logs the metrics of every chunk by the number of
+environment steps (or of iterations, for a stage without an env). Values are means over seeds.
+"""
+
+import contextlib
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from edl.config import ConfigError
+from edl.runs.config import RunConfig, to_json
+from edl.runs.progress import Progress, StageProgress
+
+LogTarget = Literal["none", "tensorboard", "wandb", "csv"]
+CSV = "log.csv"
+Write = Callable[[int, Mapping[str, float]], None]
+"""(step, metrics) -> None."""
+
+
+class LoggingProgress:
+    """Passes progress on to a display, and its metrics to ``write``."""
+
+    def __init__(self, display: Progress, write: Write):
+        self.display, self.write = display, write
+
+    def stage_started(self, stage: str, iterations: int) -> None:
+        self.display.stage_started(stage, iterations)
+
+    def stage_advanced(self, stage: str, progress: StageProgress) -> None:
+        self.display.stage_advanced(stage, progress)
+        named = {f"{stage}/{name}": value for name, value in progress.metrics.items()}
+        self.write(progress.iteration * (progress.env_steps or 1), named)
+
+    def stage_finished(self, stage: str) -> None:
+        self.display.stage_finished(stage)
+
+
+@contextlib.contextmanager
+def log_to(target: LogTarget, out: str | Path | None, config: RunConfig, display: Progress) -> Iterator[Progress]:
+    """The display, with a logger around it. Files are written next to the run's own, in the folder ``out``."""
+    if target == "none":
+        yield display
+        return
+    if out is None:
+        raise ConfigError(f"log={target!r} needs the folder of a run: pass --out DIR.")
+    with WRITERS[target](Path(out), config) as write:
+        yield LoggingProgress(display, write)
+
+
+@contextlib.contextmanager
+def _tensorboard(out: Path, config: RunConfig) -> Iterator[Write]:
+    writer = _import("tensorboardX", "tensorboard").SummaryWriter(str(out.with_name(f"{out.name}-tensorboard")))
+
+    def write(step: int, metrics: Mapping[str, float]) -> None:
+        for name, value in metrics.items():
+            writer.add_scalar(name, value, step)
+
+    try:
+        yield write
+    finally:
+        writer.close()
+
+
+@contextlib.contextmanager
+def _wandb(out: Path, config: RunConfig) -> Iterator[Write]:
+    # Stages count their own steps, so wandb's own counter, which must not go back, is left alone.
+    session = _import("wandb", "wandb").init(project="edl", name=out.name, config=to_json(config))
+
+    def write(step: int, metrics: Mapping[str, float]) -> None:
+        session.log({**metrics, "step": step})
+
+    try:
+        yield write
+    finally:
+        session.finish()
+
+
+@contextlib.contextmanager
+def _csv(out: Path, config: RunConfig) -> Iterator[Write]:
+    """One row per metric and chunk, so that stages with different metrics fit into one file."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with open(out.with_name(f"{out.name}-{CSV}"), "a", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if file.tell() == 0:
+            writer.writerow(["step", "metric", "value"])
+
+        def write(step: int, metrics: Mapping[str, float]) -> None:
+            writer.writerows([step, name, value] for name, value in metrics.items())
+            file.flush()
+
+        yield write
+
+
+def _import(module: str, target: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ConfigError(
+            f"log={target!r} needs {module}, which is not installed: pip install 'edl[log]', or use --log csv."
+        ) from error
+
+
+WRITERS: dict[str, Callable[[Path, RunConfig], contextlib.AbstractContextManager[Write]]] = {
+    "tensorboard": _tensorboard,
+    "wandb": _wandb,
+    "csv": _csv,
+}

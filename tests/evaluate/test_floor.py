@@ -1,0 +1,121 @@
+"""The protocol of robots in the open, with policies whose paths are known: a = z, and a = z - x."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from edl.baselines.directions import DirectionOfTarget
+from edl.baselines.pick_rules import TargetAsGoal
+from edl.envs import layouts
+from edl.evaluate import floor
+from edl.evaluate.floor import NUM_ROLLOUTS, Trials, coverage_of, goal_result, measure_floor, steer
+from edl.nets.mlp import MLP
+from tests.probes.plane import goes_by_code, goes_to_code, plane
+
+SIDES = jnp.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+IDENTITY = MLP([jnp.eye(2)], [jnp.zeros(2)], jax.nn.relu)
+KEYS = jax.random.split(jax.random.key(0), 2)
+
+
+def stacked(tree):
+    """Two seeds with the same arrays."""
+    return jax.tree.map(lambda x: jnp.stack([x, x]), tree)
+
+
+def measured(policy, env=None, samples=None):
+    env = plane() if env is None else env
+    play = jax.jit(lambda trials: floor.play_seeds_trials(KEYS, env, stacked(policy), trials))
+    return measure_floor(KEYS, env, stacked(policy), None, samples, lambda trials: np.asarray(play(trials)))
+
+
+def test_coverage_counts_unique_floor_cells():
+    paths = np.array([[[0.2, 0.9], [0.8, 0.1], [-0.1, 0.5]], [[0.5, 0.5], [1.0, 0.5], [-0.9, 0.0]]])
+    assert coverage_of(paths) == 3  # (0, 0), (-1, 0) and (1, 0)
+    assert coverage_of(paths[..., :1]) == 3
+
+
+def test_goals_count_by_the_end_of_the_rollout():
+    told = np.array([[[0.0], [5.0], [4.1]], [[0.0], [2.0], [9.0]]])
+    result = goal_result(told, np.array([[5.0], [2.0]]))
+    assert result == {
+        "radius": 5,
+        "within_1": 0.5,
+        "within_3": 0.5,
+        "passed_3": 1,
+        "distance": pytest.approx(3.95),
+        "cells": 5,
+    }
+
+
+def test_four_straight_skills_cover_a_cross():
+    result, other = measured(goes_by_code(2, SIDES))
+    assert result["floor_coverage"] == other["floor_coverage"] == 1 + 4 * 8
+    assert 10 < result["random_floor_coverage"] < 100
+    assert (result["low"], result["high"]) == ([-7.5, -7.5], [8.5, 8.5])
+    assert result["radius"] == 8
+    # Without a rule, a goal gets the skill whose rollout ends nearest, and that ends 8 units away from the start.
+    assert result["told_by"] == "the skill whose coverage rollouts end nearest"
+    assert result["goals"]["reached"]["radius"] < 10
+    assert result["goals"]["far"]["within_3"] < 0.2
+
+
+def test_a_goal_policy_is_told_states_of_the_visited_set_and_reaches_those_in_time():
+    samples = stacked(jnp.array([[3.0, 4.0], [-5.0, 2.0]]))
+    result, _ = measured(goes_to_code(2, jnp.zeros((1, 2)), pick=TargetAsGoal()), samples=samples)
+    assert result["told_by"] == "the goal g"
+    # Two goals: 4 diagonal moves to (3, 4) and 6 moves to (-5, 2), of which the first two are diagonal.
+    assert result["floor_coverage"] < 20
+    found = result["goals"]["reached"]
+    assert (found["within_1"], found["within_3"], found["passed_3"]) == (1, 1, 1)
+    assert found["radius"] == pytest.approx(29**0.5)
+    assert found["distance"] == pytest.approx(0, abs=1e-5)
+    assert 0 < result["goals"]["disc"]["within_1"] < 1
+    assert result["goals"]["far"]["radius"] > 50
+
+
+def test_metra_is_steered_in_every_step():
+    rule = DirectionOfTarget(IDENTITY, jnp.zeros(2), discrete=False)
+    result, _ = measured(goes_by_code(2, SIDES, pick=rule))
+    # phi is the identity, so every step goes 1 unit straight towards the goal: in the end it circles around it.
+    assert result["told_by"].startswith("the direction phi(g) - phi(s_t)")
+    assert result["goals"]["reached"]["within_1"] > 0.95
+    assert result["floor_coverage"] > 33 + 20  # random directions, not the four examples
+    discrete = dataclasses.replace(rule, discrete=True)
+    policy = goes_by_code(2, jnp.eye(2), pick=discrete)
+    code = steer(plane(), policy, jnp.array([1.0, 1.0, 0.0]), jnp.array([2.0, 9.0]), jnp.zeros(2))
+    np.testing.assert_array_equal(code, [0.0, 1.0])
+
+
+def test_a_line_has_one_feature_and_its_own_goals():
+    result, _ = measured(goes_by_code(1, jnp.array([[1.0], [-1.0]])), env=plane(1))
+    assert result["floor_coverage"] == 17
+    assert (result["low"], result["high"]) == ([-7.5], [8.5])
+    goals = floor.common_goals(1)
+    assert 50 < np.abs(goals["far"]).max() <= 100
+    assert 20 < np.abs(goals["disc"]).max() <= 25
+
+
+def test_goals_are_uniform_in_the_disc_and_the_same_for_all_runs():
+    goals = floor.common_goals(2)
+    radii = np.linalg.norm(goals["disc"], axis=1)
+    assert radii.max() <= 25
+    assert np.mean(radii <= 25 / 2**0.5) == pytest.approx(0.5, abs=0.15)
+    np.testing.assert_array_equal(goals["far"], floor.common_goals(2)["far"])
+
+
+def test_the_random_trials_ignore_the_skill():
+    trials = Trials(jnp.ones((3, 2)), jnp.zeros((3, 2)), jnp.zeros(3, bool), jnp.array([False, True, False]))
+    paths = jax.jit(lambda: floor.play_trials(KEYS[0], plane(), goes_by_code(2, SIDES), trials))()
+    np.testing.assert_allclose(paths[0], paths[2])
+    np.testing.assert_allclose(paths[0, -1], [8.5, 8.5])
+    assert np.linalg.norm(paths[1, -1] - paths[0, -1]) > 1
+
+
+def test_the_protocol_is_for_open_ground_with_one_or_two_features():
+    assert floor.suits(plane(), None)
+    assert not floor.suits(plane(), layouts.load("square"))
+    assert not floor.suits(plane(3), None)
+    assert NUM_ROLLOUTS == 48
