@@ -2,6 +2,7 @@
 
     run = edl.run("square", num_skills=10, out="runs/square")
     run = edl.load("runs/square")
+    states = edl.explore("square")
 
 The names below are the public interface. Each is imported when it is first used, so that ``import edl`` is fast and a
 machine without Gymnasium, tyro or matplotlib can train. Importing `edl` changes nothing in the process.
@@ -14,6 +15,9 @@ from edl.citation import citation
 
 if TYPE_CHECKING:
     from edl import discover, evaluate, explore, learn
+    from edl.api.programs import run_to_end
+    from edl.api.runs import Run, load, run
+    from edl.api.stages import baseline
     from edl.artifacts import SkillModel, SkillPolicy, States
     from edl.envs.registry import register as register_env
     from edl.envs.rollout import Episode, Skill
@@ -21,8 +25,6 @@ if TYPE_CHECKING:
     from edl.interop.registration import register_envs as register_gymnasium_envs
     from edl.objective import Objective
     from edl.program import Program
-    from edl.runs.result import Run, load
-    from edl.runs.run import run
 
 __version__ = "0.3.0.dev0"
 
@@ -35,7 +37,7 @@ __all__ = [
     "SkillModel",
     "SkillPolicy",
     "States",
-    "__version__",
+    "baseline",
     "citation",
     "discover",
     "evaluate",
@@ -46,6 +48,7 @@ __all__ = [
     "register_env",
     "register_gymnasium_envs",
     "run",
+    "run_to_end",
 ]
 
 _PACKAGES = ("explore", "discover", "learn", "evaluate")
@@ -53,16 +56,18 @@ _LOCATIONS = {
     "Episode": "edl.envs.rollout:Episode",
     "Objective": "edl.objective:Objective",
     "Program": "edl.program:Program",
-    "Run": "edl.runs.result:Run",
+    "Run": "edl.api.runs:Run",
     "Skill": "edl.envs.rollout:Skill",
     "SkillModel": "edl.artifacts:SkillModel",
     "SkillPolicy": "edl.artifacts:SkillPolicy",
     "States": "edl.artifacts:States",
-    "load": "edl.runs.result:load",
+    "baseline": "edl.api.stages:baseline",
+    "load": "edl.api.runs:load",
     "make_env": "edl.interop.env_names:make_env_for_user",
     "register_env": "edl.envs.registry:register",
     "register_gymnasium_envs": "edl.interop.registration:register_envs",
-    "run": "edl.runs.run:run",
+    "run": "edl.api.runs:run",
+    "run_to_end": "edl.api.programs:run_to_end",
 }
 
 

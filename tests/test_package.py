@@ -18,7 +18,8 @@ import edl
 from edl.runtime import compile_cache
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
 
 
 def python(code: str, **environment: str) -> str:
@@ -57,6 +58,12 @@ def test_there_are_at_most_20_public_names_and_all_exist():
 def test_an_unknown_name_raises_an_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'teleport'"):
         edl.teleport  # noqa: B018
+
+
+def test_the_source_distribution_lists_paths_that_exist():
+    included = SETTINGS["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert "/edl" in included
+    assert all((ROOT / path.lstrip("/")).exists() for path in included)
 
 
 def test_layouts_are_package_data():

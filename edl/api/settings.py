@@ -1,0 +1,95 @@
+"""Keyword arguments as a `RunConfig`, checked as the flags of the command line are.
+
+Settings of a method are given as its config, as a dict, or by dotted names. These three are the same:
+
+    edl.run("square", learner=LearnConfig(ppo=PPOConfig(iterations=50)))    # all other settings have their defaults
+    edl.run("square", learner={"ppo": {"iterations": 50}})                  # all other settings are the preset's
+    edl.run("square", **{"learner.ppo.iterations": 50})
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from edl import baselines, discover, explore
+from edl.config import ConfigError, check_name
+from edl.learn import LearnConfig
+from edl.runs.config import NESTED, RunConfig, own_fields, with_changes
+from edl.runs.presets import complete, default_methods
+
+
+def build_config(env: str, settings: Mapping[str, Any]) -> RunConfig:
+    """The config of a run with these settings. What they leave open is None or empty: `complete` fills it."""
+    plain, nested, changes = split_settings(settings)
+    config = dataclasses.replace(with_changes(RunConfig(), plain, ""), env=env)
+    for name, value in nested.items():
+        check_settings(config, name, value)
+    config = dataclasses.replace(config, **nested)
+    for name in sorted(changes, key=lambda name: name == "scout"):  # the learner decides whether there is a scout
+        completed = complete(config)
+        current = getattr(completed, name)
+        if current is None:
+            raise ConfigError(f"{name} has no settings in this run: it has no such method. Leave out {name}.")
+        config = dataclasses.replace(config, **{name: with_changes(current, changes[name], name)})
+    return config
+
+
+def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, dict[str, Any]]]:
+    """Plain settings of the run, configs of methods, and changes to such configs, as nested dicts."""
+    plain: dict[str, Any] = {}
+    nested: dict[str, Any] = {}
+    changes: dict[str, dict[str, Any]] = {}
+    names = own_fields(RunConfig())
+    for given, value in settings.items():
+        name, dot, rest = given.partition(".")
+        check_name(name, names, "setting", "See docs/settings.md.")
+        if isinstance(value, np.generic):
+            value = value.item()
+        if name not in NESTED:
+            if dot:
+                raise ConfigError(f"{name} has no settings of its own (got {given!r}). Pass {name}.")
+            plain[name] = value
+        elif dot or isinstance(value, Mapping):
+            _merge(changes.setdefault(name, {}), _nested(rest, value) if dot else value)
+        elif value is not None:
+            nested[name] = value
+    return plain, nested, changes
+
+
+def _nested(path: str, value: Any) -> dict[str, Any]:
+    """``ppo.iterations`` and 50 become {"ppo": {"iterations": 50}}."""
+    head, dot, rest = path.partition(".")
+    return {head: _nested(rest, value) if dot else value}
+
+
+def _merge(into: dict[str, Any], changes: Mapping[str, Any]) -> None:
+    for name, value in changes.items():
+        if isinstance(value, Mapping) and isinstance(into.get(name), dict):
+            _merge(into[name], value)
+        else:
+            into[name] = dict(value) if isinstance(value, Mapping) else value
+
+
+def check_settings(config: RunConfig, name: str, value: Any) -> None:
+    """Reject settings of a method that are not its config."""
+    expected = config_type(config, name)
+    if expected is not None and not isinstance(value, expected):
+        raise ConfigError(
+            f"{name} must be a {expected.__name__} or a dict of its settings (got a {type(value).__name__})."
+        )
+
+
+def config_type(config: RunConfig, name: str) -> type | None:
+    """The config of the method that ``name`` holds the settings of; None if the method is not known."""
+    if name == "learner":
+        return LearnConfig
+    chosen = {
+        "explorer": (config.explore or default_methods(config)["explore"], explore.METHODS),
+        "scout": (default_methods(config)["scout"], explore.METHODS),
+        "discoverer": (config.discover or default_methods(config)["discover"], discover.METHODS),
+        "baseline": (config.method, baselines.METHODS),
+    }
+    method, methods = chosen[name]
+    return methods[method].config if method in methods else None
