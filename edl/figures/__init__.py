@@ -1,7 +1,7 @@
 """Figures and the report. The only package that imports matplotlib. Takes arrays, returns figures or bytes."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -18,13 +18,76 @@ from edl.figures.skills import skills_figure
 from edl.figures.states import coverage_figure, density_figure, states_figure, visits_figure
 from edl.figures.style import to_png, to_svg
 
-CAPTIONS = {
-    "skills": (
+
+class RunData(NamedTuple):
+    """What the figures of a run are drawn from: arrays of one seed, and the log. Data that a run lacks are None.
+
+    ``paths`` are the rollouts of the skills. ``samples`` are the explored states, and ``assignments`` their codes.
+    ``decoded`` are the goals before snapping, and ``off_support`` marks those far from all explored states. ``rows``
+    are the rows of the log, and ``random`` the metrics of random actions.
+    """
+
+    layout: Layout | None
+    paths: Float[np.ndarray, "k n t s"]
+    goals: Float[np.ndarray, "k s"] | None = None
+    samples: Float[np.ndarray, "m s"] | None = None
+    assignments: Int[np.ndarray, " m"] | None = None
+    decoded: Float[np.ndarray, "k s"] | None = None
+    off_support: Bool[np.ndarray, " k"] | None = None
+    usage: Float[np.ndarray, " k"] | None = None
+    rows: Iterable[Mapping[str, Any]] = ()
+    random: Mapping[str, float | None] | None = None
+    title: str = "Skills"
+
+
+class RunFigure(NamedTuple):
+    """A figure of the report. ``draw`` returns None if the run lacks its data."""
+
+    title: str
+    caption: str
+    draw: Callable[[RunData], Figure | None]
+
+
+def draw_states(data: RunData) -> Figure | None:
+    return None if data.samples is None else states_figure(data.layout, data.samples)
+
+
+def draw_assignments(data: RunData) -> Figure | None:
+    if data.samples is None or data.assignments is None or data.goals is None:
+        return None
+    return assignment_figure(data.layout, data.samples, data.assignments, data.goals, data.decoded, data.off_support)
+
+
+FIGURES: dict[str, RunFigure] = {
+    "skills": RunFigure(
         "Skills",
         "Each colour is a skill: its rollouts from the start (black dot), their ends (small dots), and the skill's "
         "goal (star) with its number. Methods without goals have a circle where a typical rollout ends.",
+        lambda data: skills_figure(data.layout, data.paths, data.goals, data.title),
     ),
-    "states": ("Explored states", "Samples of p(s), the result of stage 1 and the input of stage 2."),
+    "states": RunFigure(
+        "Explored states", "Samples of p(s), the result of stage 1 and the input of stage 2.", draw_states
+    ),
+    "assignments": RunFigure(
+        "Codes",
+        "Explored states in the colour of their code, argmax q(z|s). Stars are goals. An arrow points from a decoded "
+        "goal to the explored state that replaced it. A red cross marks a goal decoded far from all explored states.",
+        draw_assignments,
+    ),
+    "usage": RunFigure(
+        "Codebook usage",
+        "Share of p(s) assigned to each code. Perplexity is the effective number of codes in use.",
+        lambda data: None if data.usage is None else usage_figure(data.usage),
+    ),
+    "curves": RunFigure(
+        "Learning curves",
+        "Mean and range over seeds. Dashed lines are random actions.",
+        lambda data: curves_figure(data.rows, random=data.random),
+    ),
+}
+"""The figures of a run with skills, by name, in the order of the report. To add a figure, add an entry."""
+
+OTHER_CAPTIONS = {
     "visits": (
         "Visits",
         "Number of visits of the explorer to each bin, on a log scale. White bins were never visited.",
@@ -34,45 +97,30 @@ CAPTIONS = {
         "p(s) relative to the uniform density: blue regions were visited more often, orange less.",
     ),
     "coverage": ("Coverage", "Share of the reachable bins that the explorer visited; mean and range over seeds."),
-    "assignments": (
-        "Codes",
-        "Explored states in the colour of their code, argmax q(z|s). Stars are goals. An arrow points from a decoded "
-        "goal to the explored state that replaced it. A red cross marks a goal decoded far from all explored states.",
-    ),
-    "usage": (
-        "Codebook usage",
-        "Share of p(s) assigned to each code. Perplexity is the effective number of codes in use.",
-    ),
     "robot": ("Robot", "One rollout of each skill, from its start to its end. The camera follows the robot."),
-    "curves": ("Learning curves", "Mean and range over seeds. Dashed lines are random actions."),
 }
-"""Title and caption of each figure in the report."""
+"""Title and caption of the figures of exploration and of robots."""
 
 
-def run_figures(
-    layout: Layout | None,
-    paths: Float[np.ndarray, "k n t s"],
-    goals: Float[np.ndarray, "k s"] | None = None,
-    *,
-    samples: Float[np.ndarray, "m s"] | None = None,
-    assignments: Int[np.ndarray, " m"] | None = None,
-    decoded: Float[np.ndarray, "k s"] | None = None,
-    off_support: Bool[np.ndarray, " k"] | None = None,
-    usage: Float[np.ndarray, " k"] | None = None,
-    rows: Iterable[Mapping[str, Any]] = (),
-    random: Mapping[str, float | None] | None = None,
-    title: str = "Skills",
-) -> dict[str, Figure]:
+def run_figures(data: RunData) -> dict[str, Figure]:
     """The figures of one seed of a run, by name, in the order of the report; figures without data are left out."""
-    figures: dict[str, Figure | None] = {"skills": skills_figure(layout, paths, goals, title)}
-    if samples is not None:
-        figures["states"] = states_figure(layout, samples)
-        if assignments is not None and goals is not None:
-            figures["assignments"] = assignment_figure(layout, samples, assignments, goals, decoded, off_support)
-    if usage is not None:
-        figures["usage"] = usage_figure(usage)
-    figures["curves"] = curves_figure(rows, random=random)
-    return {name: figure for name, figure in figures.items() if figure is not None}
+    drawn = {name: figure.draw(data) for name, figure in FIGURES.items()}
+    return {name: figure for name, figure in drawn.items() if figure is not None}
+
+
+def code_figures(
+    layout: Layout | None,
+    goals: Float[np.ndarray, "k s"],
+    *,
+    samples: Float[np.ndarray, "m s"],
+    assignments: Int[np.ndarray, " m"],
+    decoded: Float[np.ndarray, "k s"],
+    off_support: Bool[np.ndarray, " k"],
+    usage: Float[np.ndarray, " k"],
+) -> dict[str, Figure]:
+    """The figures of stage 2, by name: the codes of the states, and how evenly they are used."""
+    codes = assignment_figure(layout, samples, assignments, goals, decoded, off_support)
+    return {"assignments": codes, "usage": usage_figure(usage)}
 
 
 def explore_figures(
@@ -96,12 +144,16 @@ def explore_figures(
 
 def with_captions(figures: Mapping[str, Figure | bytes]) -> list[Picture]:
     """Figures with their titles and captions, as `report_html` takes them."""
-    return [(*CAPTIONS.get(name, (name, "")), figure) for name, figure in figures.items()]
+    captions = OTHER_CAPTIONS | {name: (figure.title, figure.caption) for name, figure in FIGURES.items()}
+    return [(*captions.get(name, (name, "")), figure) for name, figure in figures.items()]
 
 
 __all__ = [
-    "CAPTIONS",
+    "FIGURES",
+    "RunData",
+    "RunFigure",
     "assignment_figure",
+    "code_figures",
     "coverage_figure",
     "curves_figure",
     "density_figure",

@@ -5,28 +5,33 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from edl.envs.layouts import Layout
-from edl.figures.style import INK, OUTSIDE, SIDE, TITLE_HEIGHT, new_figure, style_axes, write_title
+from edl.figures.style import INK, MUTED, OUTSIDE, SIDE, TITLE_HEIGHT, new_figure, style_axes, write_title
 
 MARGIN = 0.12
 """Inches around the maze, so that the outer walls have their full width."""
+NUMBERS = (0.22, 0.16)
+"""Inches left of and below a maze for its coordinates."""
 
 
 def env_figure(layout: Layout | None, title: str, note: str, footer: float = 0.0) -> tuple[Figure, Axes]:
     """A titled figure in the shape of the maze, or of a plane; ``footer`` inches at the bottom stay empty."""
     width, height = env_size(layout)
+    numbers = np.array(NUMBERS if layout is not None else (0.0, 0.0))
     # A narrow maze is centred in a figure that is wide enough for the title.
-    whole = np.array([max(width, SIDE) + 2 * MARGIN, height + 2 * MARGIN + TITLE_HEIGHT + footer])
+    whole = np.array([max(width, SIDE) + 2 * MARGIN, height + 2 * MARGIN + TITLE_HEIGHT + footer]) + numbers
     figure = new_figure(*whole)
-    # A plane needs room for ticks and labels; a maze has none.
+    # A plane needs room for ticks and labels; a maze has small numbers outside of its size.
     indent = np.array([0.0, 0.0] if layout is not None else [0.62, 0.42])
-    corner = np.array([(whole[0] - width) / 2, MARGIN + footer]) + indent
+    corner = np.array([(whole[0] - numbers[0] - width) / 2, MARGIN + footer]) + indent + numbers
     axes = figure.add_axes((*(corner / whole), *((np.array([width, height]) - indent) / whole)))
     if layout is None:
         draw_plane(axes)
     else:
         draw_maze(axes, layout)
+        draw_coordinates(axes)
     left = (MARGIN + indent[0]) / whole[0]
     write_title(axes, title, note, left=left, right=1 - MARGIN / whole[0])
     return figure, axes
@@ -56,6 +61,16 @@ def draw_maze(axes: Axes, layout: Layout, starts: bool = True) -> None:
     axes.add_collection(walls, autolim=False)
     if starts:
         draw_starts(axes, np.asarray(layout.starts))
+
+
+def draw_coordinates(axes: Axes) -> None:
+    """Write x and y along the lower and the left side of a maze: regions and goals are given in these coordinates."""
+    axes.set_axis_on()
+    axes.patch.set_visible(False)
+    axes.spines[:].set_visible(False)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
+    axes.tick_params(colors=MUTED, labelsize=7, length=0, pad=3)
 
 
 def draw_plane(axes: Axes) -> None:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from edl.envs.success import SUCCESS_RADIUS
 from edl.evaluate.metrics import METRICS, NOT_METRICS, format_number, label_of
 
 MISSING = "—"
@@ -72,7 +73,7 @@ def _tile(metrics: Mapping[str, Any], name: str, mean: float, random: float | No
     if metric.is_share:
         mark = "" if random is None else f'<u style="left:calc({_percent(random)} - 1px)"></u>'
         meter = f'<div class="meter"><i style="width:{_percent(mean)}"></i>{mark}</div>'
-    meaning = metric.describe(str(metrics.get("distance_unit") or ""))
+    meaning = metric.describe(*distance_facts(metrics))
     chance = "" if random is None else f"<small>random {format_value(name, random)}</small>"
     return (
         f'<div class="card tile" data-metric="{name}"><h3>{metric.label}</h3>'
@@ -94,6 +95,12 @@ def _row(name: str, cells: Sequence[str], style: str = "") -> str:
 
 def _aggregate(metrics: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return (metrics.get("aggregate") or {}).get(name) or {}
+
+
+def distance_facts(metrics: Mapping[str, Any]) -> tuple[str, float]:
+    """The unit of distances, and the distance within which a goal is reached (until edl 0.2 always the same)."""
+    radius = finite_number(metrics.get("success_radius"))
+    return str(metrics.get("distance_unit") or ""), SUCCESS_RADIUS if radius is None else radius
 
 
 def finite_number(value: Any) -> float | None:

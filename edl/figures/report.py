@@ -1,11 +1,13 @@
-"""The report of a run: a single HTML file without scripts that loads nothing from the network.
+"""The report of a run: a single HTML file that loads nothing from the network.
 
-Its Content-Security-Policy forbids both, and every string from outside is escaped.
+Its Content-Security-Policy forbids that, and allows no script except that of the interactive panel. Every string from
+outside is escaped.
 """
 
 import base64
 import html
 import importlib.resources
+import io
 import json
 import shlex
 import string
@@ -14,12 +16,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from matplotlib.figure import Figure
+from PIL import Image
 
 from edl.evaluate.failures import failures_note
-from edl.evaluate.metrics import DEFINITIONS, definitions_note, definitions_of
+from edl.evaluate.metrics import DEFINITIONS, definitions_note, definitions_of, within_text
 from edl.figures import numbers
 from edl.figures.curves import format_steps
 from edl.figures.palette import palette
+from edl.figures.panel import ENTRY, PanelData, content_policy, panel_html, read_web, script_of
 from edl.figures.style import to_png
 
 Picture: TypeAlias = tuple[str, str, Figure | bytes]
@@ -39,6 +43,7 @@ def report_html(
     provenance: Mapping[str, Any],
     pictures: Sequence[Picture] = (),
     folder: str = "RUN",
+    panel: PanelData | None = None,
 ) -> str:
     """The report of a run. ``metrics`` is the content of metrics.json; ``folder`` is the path of the run.
 
@@ -49,6 +54,9 @@ def report_html(
     beside = bool(shown) and not _is_wide(shown[0][2])
     return string.Template(template).substitute(
         title=html.escape(_title(metrics)),
+        policy=content_policy([] if panel is None else [script_of(ENTRY)]),
+        style=read_web("page.css") + ("" if panel is None else read_web("studio.css")),
+        panel="" if panel is None else _panel(panel),
         lede=_lede(metrics),
         chips=_chips(metrics, provenance),
         arrangement="beside" if beside else "",
@@ -65,33 +73,46 @@ def report_html(
     )
 
 
+def _panel(panel: PanelData) -> str:
+    return f'<section aria-label="Interactive panel">\n<h2>Play with the skills</h2>\n{panel_html([panel])}\n</section>'
+
+
 def _title(metrics: Mapping[str, Any]) -> str:
     count, env, method = (metrics.get(name, "?") for name in ("num_skills", "env", "method"))
     return f"{count} skills for {env}, discovered by {str(method).upper() if method == 'edl' else method}"
 
 
 def _lede(metrics: Mapping[str, Any]) -> str:
-    text = DESCRIPTIONS.get(str(metrics.get("method")), "")
+    text = DESCRIPTIONS.get(str(metrics.get("method")), "") if _has_skills(metrics) else _unfinished(metrics)
     reached, random = numbers.mean_of(metrics, "goal_success"), numbers.random_of(metrics, "goal_success")
     if reached is not None:
         beside = "" if random is None else f" (random actions: {numbers.format_value('goal_success', random)})"
         share = numbers.format_value("goal_success", reached)
-        text += f" <strong>{share} of the rollouts end within 0.5 of their goal</strong>{beside}."
+        unit, radius = numbers.distance_facts(metrics)
+        text += (
+            f" <strong>{share} of the rollouts end within {within_text(radius, unit)} of their goal</strong>{beside}."
+        )
     return text + _versus_random(metrics.get("proof"))
 
 
+def _has_skills(metrics: Mapping[str, Any]) -> bool:
+    """Whether a policy was learned. Its metrics are missing if only the first stages have run."""
+    return any("best_skill_distance" in seed for seed in metrics.get("per_seed") or [{"best_skill_distance": None}])
+
+
+def _unfinished(metrics: Mapping[str, Any]) -> str:
+    """What a run without a policy has."""
+    found = "explored the env and divided the explored states into one region per skill"
+    done = found if metrics.get("codebook") else "explored the env"
+    return f"EDL has {done}. It has not learned a policy yet."
+
+
 def _versus_random(found: Mapping[str, Any] | None) -> str:
-    """The comparison of the skills with random actions, in words and numbers."""
+    """The comparison of the skills with random actions: the verdict. Its numbers are those of the tiles."""
     if not found:
         return ""
     head, _, rest = str(found["verdict"]).partition(":")
-    facts = (
-        f"Mutual information: {found['information']:.2f} nats (by chance {found['information_by_chance']:.2f}). "
-        f"Entropy of the visits: {found['entropy']:.2f} nats (random {found['random_entropy']:.2f}). "
-        f"Distance from the best skill's end to a random point: {found['reach']:.2f} "
-        f"(random {found['random_reach']:.2f})."
-    )
-    return f" The skills are <strong>{html.escape(head)}</strong>:{html.escape(rest)}. {html.escape(facts)}"
+    return f" The skills are <strong>{html.escape(head)}</strong>:{html.escape(rest)}."
 
 
 def _chips(metrics: Mapping[str, Any], provenance: Mapping[str, Any]) -> str:
@@ -143,12 +164,22 @@ def _gallery(pictures: Sequence[tuple[str, str, bytes]]) -> str:
 
 def _picture(title: str, caption: str, png: bytes, style: str = "") -> str:
     width, height = png_size(png)
-    data = base64.b64encode(png).decode("ascii")
+    data = base64.b64encode(_with_few_colours(png)).decode("ascii")
     return (
         f'<figure class="card {style}"><div><img alt="{html.escape(title)}" width="{width}" height="{height}" '
         f'src="data:image/png;base64,{data}"></div><figcaption><b>{html.escape(title)}.</b> {html.escape(caption)}'
         "</figcaption></figure>"
     )
+
+
+def _with_few_colours(png: bytes) -> bytes:
+    """The picture with a palette of 256 colours, which takes a third of the bytes; the same picture if not."""
+    with Image.open(io.BytesIO(png)) as image:
+        # Dithering would add noise, which does not compress.
+        few = image.convert("RGB").quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    file = io.BytesIO()
+    few.save(file, "PNG", optimize=True)
+    return min(png, file.getvalue(), key=len)
 
 
 def _png(image: Figure | bytes) -> bytes:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.patheffects import Stroke, withStroke
@@ -58,6 +59,16 @@ def to_svg(figure: Figure) -> bytes:
     try:
         with io.BytesIO() as buffer:
             FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})
+            return buffer.getvalue()
+    finally:
+        figure.set_canvas(canvas)
+
+
+def to_pdf(figure: Figure) -> bytes:
+    canvas = figure.canvas
+    try:
+        with io.BytesIO() as buffer:
+            FigureCanvasPdf(figure).print_pdf(buffer, metadata={"CreationDate": None})
             return buffer.getvalue()
     finally:
         figure.set_canvas(canvas)

@@ -13,10 +13,11 @@ ROWS = [{"env_steps": 1000 * i, "goal_success": [0.1 * i], "return": [1.0 * i]} 
 
 @pytest.fixture
 def drawn(run):
-    return figures.run_figures(
+    data = figures.RunData(
         run.layout, run.paths, run.goals, samples=run.samples, assignments=run.assignments, decoded=run.goals,
         usage=run.usage, rows=ROWS, title="square",
     )  # fmt: skip
+    return figures.run_figures(data)
 
 
 def test_a_run_has_all_figures_in_the_order_of_the_report(drawn):
@@ -28,8 +29,8 @@ def test_a_run_has_all_figures_in_the_order_of_the_report(drawn):
 
 
 def test_figures_without_data_are_left_out(run):
-    assert list(figures.run_figures(run.layout, run.paths)) == ["skills"]
-    assert list(figures.run_figures(None, run.paths, samples=run.samples)) == ["skills", "states"]
+    assert list(figures.run_figures(figures.RunData(run.layout, run.paths))) == ["skills"]
+    assert list(figures.run_figures(figures.RunData(None, run.paths, samples=run.samples))) == ["skills", "states"]
 
 
 def test_exploration_has_its_own_figures(run):
@@ -44,7 +45,7 @@ def test_exploration_has_its_own_figures(run):
 
 def test_every_figure_has_a_caption(drawn, run):
     everything = drawn | figures.explore_figures(run.layout, run.samples, paths=run.paths[0])
-    assert set(everything) <= set(figures.CAPTIONS)
+    assert set(everything) <= figures.FIGURES.keys() | figures.OTHER_CAPTIONS.keys()
     assert all(title and caption for title, caption, _ in figures.with_captions(everything))
 
 
@@ -68,11 +69,12 @@ def test_to_svg_does_not_change_the_figure(drawn):
 
 
 def test_figures_of_a_large_run_draw_a_bounded_number_of_dots(run):
-    drawn = figures.run_figures(
+    data = figures.RunData(
         run.layout, np.repeat(run.paths, 50, axis=1), run.goals, samples=np.tile(run.samples, (100, 1)),
         assignments=np.tile(run.assignments, 100), decoded=run.goals, usage=run.usage,
         rows=[{"env_steps": i, "return": 1.0} for i in range(5000)],
     )  # fmt: skip
+    drawn = figures.run_figures(data)
     for name in ("skills", "states", "assignments"):
         assert sum(len(dots.get_offsets()) for dots in drawn[name].axes[0].collections) < 10_000
     assert len(drawn["curves"].axes[0].lines[0].get_xdata()) == 200

@@ -32,6 +32,19 @@ def test_outer_walls_keep_their_full_width(pixels):
         assert picture.at(x, 0.0).max() < 100
 
 
+def test_mazes_have_coordinates():
+    layout = load("bottleneck")
+    figure, axes = env_figure(layout, "", "")
+    figure.canvas.draw()
+    (left, low), (right, high) = layout.bounds
+    for ticks, (first, last) in ((axes.get_xticks(), (left, right)), (axes.get_yticks(), (low, high))):
+        inside = [tick for tick in ticks if first <= tick <= last]
+        assert len(inside) >= 4
+        assert all(tick == round(tick) for tick in inside)
+    assert axes.xaxis.get_visible()
+    assert not axes.spines["left"].get_visible()
+
+
 def test_every_start_is_a_black_dot(pixels):
     layout = parse("+-+-+-+\n|S   S|\n+-+-+-+", "two")
     figure, _ = env_figure(layout, "", "")

@@ -1,0 +1,5 @@
+// What a page runs.
+
+import { start } from "./app.js";
+
+start();

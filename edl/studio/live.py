@@ -1,0 +1,89 @@
+"""What a running run looks like, as a file in its folder that the server reads: checkpoint/live.json."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from edl.artifacts import Experience, SkillModel, SkillPolicy
+from edl.envs.layouts import Layout
+from edl.evaluate.metrics import METRICS
+from edl.figures.panel import density_json, maze_panel
+from edl.runs.progress import StageProgress
+from edl.runs.store import Folder
+
+LIVE = "checkpoint/live.json"
+MAX_HISTORY = 400
+"""Maximum number of points of the curves."""
+SECONDS, COST = 1.0, 20.0
+"""Pictures are at least `SECONDS` apart, and at least `COST` times as long as the last one took."""
+
+
+class LiveView:
+    """A `Watcher` that writes how far a run is, and what it has explored, discovered and learned so far.
+
+    It also ends the run with a checkpoint if the process that started it is gone.
+    """
+
+    def __init__(self, folder: Folder, layout: Layout | None, horizon: int):
+        self.folder, self.layout, self.horizon = folder, layout, horizon
+        self.parent = os.getppid()
+        self.shown: dict[str, Any] = {"density": None, "goals": None, "panel": None}
+        self.next_picture = 0.0
+        self.began = time.time()
+        self.history: list[dict[str, Any]] = []
+
+    def stage_started(self, stage: str, iterations: int) -> None:
+        self._write({"stage": stage, "iteration": 0, "iterations": iterations, "rate": None, "metrics": {}})
+
+    def stage_advanced(self, stage: str, progress: StageProgress) -> None:
+        if os.getppid() != self.parent:
+            os.kill(os.getpid(), signal.SIGINT)
+        rate = progress.rate * progress.env_steps if progress.env_steps else None
+        metrics = {name: value for name, value in progress.metrics.items() if name in METRICS}
+        self.history.append({"seconds": round(time.time() - self.began, 2), "stage": stage, "rate": rate, **metrics})
+        if len(self.history) > MAX_HISTORY:
+            self.history = self.history[::2]
+        facts = {"iteration": progress.iteration, "iterations": progress.iterations, "rate": rate}
+        self._write({"stage": stage, **facts, "metrics": dict(progress.metrics)})
+
+    def stage_finished(self, stage: str) -> None: ...
+
+    def stage_state(self, stage: str, state: Any, artifact: Callable[[], Any]) -> None:
+        """Draw the first seed, if it is time."""
+        began = time.perf_counter()
+        if self.layout is None or began < self.next_picture:
+            return
+        experience = _experience_of(state)
+        if experience is not None:
+            paths, lengths = np.asarray(experience.paths[0]), np.asarray(experience.lengths[0])
+            visited = paths[np.arange(paths.shape[1]) <= lengths[:, None]]
+            if lengths.any():
+                self.shown["density"] = density_json(self.layout, visited)
+        else:
+            self._show_artifact(artifact())
+        now = time.perf_counter()
+        self.next_picture = now + max(SECONDS, COST * (now - began))
+
+    def _show_artifact(self, made: Any) -> None:
+        """Show the goals of skills, or the policy."""
+        if isinstance(made, SkillModel):
+            self.shown["goals"] = np.asarray(made.goals[0], float).round(3).tolist()
+        elif isinstance(made, SkillPolicy) and self.layout is not None:
+            first = jax.tree.map(lambda x: np.asarray(x)[0], made)
+            goals = self.shown["goals"]
+            self.shown["panel"] = maze_panel(
+                "live", self.layout, self.horizon, first, None, None if goals is None else np.array(goals)
+            )
+
+    def _write(self, facts: dict[str, Any]) -> None:
+        self.folder.write_json(LIVE, {**facts, **self.shown, "history": self.history})
+
+
+def _experience_of(state: Any) -> Experience | None:
+    parts = jax.tree.leaves(state, is_leaf=lambda part: isinstance(part, Experience))
+    return next((part for part in parts if isinstance(part, Experience)), None)
