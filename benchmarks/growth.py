@@ -16,7 +16,7 @@ CHANGES = ({}, {"rollouts": 200}, {"rollouts": 800}, {"skills": 100}, {"width": 
 
 
 def measure(iterations: int, rounds: int) -> list[Row]:
-    """Measure one run with each change. The runs take turns, so that other load affects them all alike."""
+    """Measure one run with each change. The runs take turns, so that other load affects all of them."""
     return race([warm_up(ours.training(1, iterations, **change)) for change in CHANGES], rounds)
 
 

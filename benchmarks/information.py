@@ -10,12 +10,12 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-import edl
 from edl import runtime
 from edl.evaluate.coverage import BinGrid, visit_counts
 from edl.evaluate.information import mutual_information
 from edl.runs.evaluation import evaluator_of, play_seeds
 from edl.runs.pipeline import stage_keys
+from edl.runs.result import load
 
 COLUMNS = ("all states", "first half", "second half", "last states", "path length")
 
@@ -28,7 +28,7 @@ def information(cells: BinGrid, states: Float[np.ndarray, "k n t s"]) -> float:
 
 def rows(path: str) -> Iterator[tuple[float, ...]]:
     """The numbers of each seed, in the order of `COLUMNS`. Paths are measured in units of the features."""
-    run = edl.load(path)
+    run = load(path)
     if run.policy is None or run.layout is None:
         raise SystemExit(f"{path} must be a run in a maze with a policy. Train one with `edl run`.")
     keys = stage_keys(run.config, "evaluate")

@@ -1,1 +1,1 @@
-"""The benchmark behind `edl bench`. Contestants take turns, so that other load on the machine affects all alike."""
+"""The benchmark behind `edl bench`. Contestants take turns, so that other load on the machine affects all of them."""

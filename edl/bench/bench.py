@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from edl.bench import ours, quality, seeds
+from edl.bench import ours, quality, robots, seeds
 from edl.bench.quality import Quality
 from edl.bench.timing import Contestant, Row, race, warm_up
 from edl.config import check_name
@@ -20,10 +20,13 @@ PARTS = {
     "updates": "updates of the VQ-VAE and of SMM (SAC)",
     "seeds": "ten seeds on one core and on all, next to rejax",
     "peers": "PPO of other libraries",
+    "robots": "an ant on MJX alone and in training, next to Brax's PPO; it needs an accelerator, and must be named",
     "quality": "seconds from process start to goal_success, cold and warm",
 }
 MODULES = {"SB3": "stable_baselines3", "SBX": "sbx", "rejax": "rejax"}
 """The module of a peer, by the first word of its name."""
+ON_REQUEST = ("robots",)
+"""Parts that are left out unless they are named."""
 LONG = 100
 """Iterations of one run that take about half a second on a large GPU."""
 
@@ -42,10 +45,10 @@ class BenchResult(NamedTuple):
 def bench(
     only: Sequence[str] = (), quick: bool = False, on_ready: Callable[[str], None] = lambda line: None
 ) -> BenchResult:
-    """Measure these parts, or all. ``quick`` uses few rounds and small programs."""
+    """Measure these parts, or all but those `ON_REQUEST`. ``quick`` uses few rounds and small programs."""
     for name in only:
         check_name(name, PARTS, "part of the benchmark")
-    chosen = [name for name in PARTS if not only or name in only]
+    chosen = [name for name in PARTS if name in only or not (only or name in ON_REQUEST)]
     notes: list[str] = []
     contestants: list[Contestant] = []
     for make in _makers(chosen, quick, notes):
@@ -58,6 +61,7 @@ def bench(
             on_ready(f"ready: {contestants[-1].name}")
     rows = race(contestants, 3 if quick else 9)
     found = [each for env in quality.TARGETS for each in quality.time_to_quality(env)] if "quality" in chosen else []
+    notes += robots.shares(rows)
     device = jax.devices()[0]
     return BenchResult(device.device_kind, rows, found, roofline(rows), peak_memory(), notes)
 
@@ -81,6 +85,8 @@ def _makers(chosen: Sequence[str], quick: bool, notes: list[str]) -> list[Callab
             notes.append(f"training: {', '.join(map(str, widths))} at once, of {', '.join(map(str, ours.WIDTHS))}")
     if "seeds" in chosen:
         makers += seeds.makers(iterations, notes)
+    if "robots" in chosen:
+        makers += robots.makers(quick, notes)
     if "updates" in chosen:
         makers.append(lambda: list(ours.updates()))
     for name, make in peers.PEERS.items() if "peers" in chosen else ():

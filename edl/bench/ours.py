@@ -68,7 +68,7 @@ def training(runs: int, iterations: int, **changes: int) -> Contestant:
 
     first, rest = jax.vmap(lambda key: program_keys(key, iterations))(keys)
     state = place_on_devices(mesh, jax.jit(jax.vmap(program.init))(first))
-    go = _Compiled(train, state, place_on_devices(mesh, rest))
+    go = Compiled(train, state, place_on_devices(mesh, rest))
     steps = runs * iterations * program.env_steps
     words = [f"{runs} run{'s' if runs > 1 else ''}", *(f"{name} {value}" for name, value in changes.items())]
     name = f"training, {', '.join(words)}"
@@ -99,7 +99,7 @@ def updates() -> Iterator[Contestant]:
 def _program(name: str, program: Program, iterations: int, per_iteration: int) -> Contestant:
     first, rest = program_keys(jax.random.key(0), program.iterations)
     state = jax.jit(program.init)(first)
-    go = _Compiled(lambda state, keys: jax.lax.scan(program.step, state, keys)[0], state, rest[:iterations])
+    go = Compiled(lambda state, keys: jax.lax.scan(program.step, state, keys)[0], state, rest[:iterations])
     return Contestant(name, "updates/s", iterations * per_iteration, go, None, go.memory, go.seconds)
 
 
@@ -112,7 +112,7 @@ def peak(times: int = 4) -> Contestant:
     return Contestant(f"matmul {size}", "FLOP/s", flop, lambda: product(a), flop)
 
 
-class _Compiled:
+class Compiled:
     """A function compiled for fixed inputs, with its compile time and the memory that a call needs."""
 
     def __init__(self, function: Callable, *inputs: Any):

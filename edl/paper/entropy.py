@@ -1,4 +1,4 @@
-"""The appendix on predictability: are skills that are paid for a region more entropic than skills paid for a goal?
+"""The appendix on predictability: do rewards for a region give more entropic skills than rewards for a goal?
 
 The paper says so of the baseline reverse MI (caption of its reward landscape), and expects it of EDL with the reverse
 form q(z|s) ("Choice of mutual information's form"), in both cases together with an entropy bonus. We test both at our

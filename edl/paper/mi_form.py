@@ -1,9 +1,9 @@
 """The appendix's "Choice of mutual information's form": EDL with r = q(z|s) against r = log q(s|z).
 
-"It is sparse, i.e. many states provide no reward at all, which might hinder training". Each form is paid for something
-of its own (ending in the skill's region, ending at its goal), so we score both by what neither pays: how near the best
-skill ends to a random point, and how near the skill ends that q(z|s), which both share, picks for that point. The
-forward form has siblings, as in the paper; the forward form without them is next to it. All get the same number of
+"It is sparse, i.e. many states provide no reward at all, which might hinder training". Each form rewards
+something else (ending in the skill's region, ending at its goal), so we score both by what neither rewards: how near
+to a random point the best skill ends, and how near the skill that q(z|s) picks for that point. Both forms share q(z|s).
+The forward form has siblings, as in the paper; the forward form without them is next to it. All get the same number of
 environment steps. The second claim, about predictability, is in `edl.paper.entropy`.
 """
 
@@ -21,7 +21,7 @@ NAMES = {
     "walking": "EDL (ours)",
 }
 NEUTRAL = ("best_skill_distance", "zero_shot_distance")
-"""Metrics that neither form of the reward pays."""
+"""Metrics that neither form rewards."""
 PerRun = dict[str, list[float | None]]
 """Numbers per seed by run."""
 
@@ -52,7 +52,7 @@ def build(runs: Runs) -> FigureResult:
 
     played = {label: play_run(run) for label, run in runs.items()}
     scores = {metric: {label: metric_per_seed(run, metric) for label, run in runs.items()} for metric in NEUTRAL}
-    paid = {
+    rewarded = {
         "ends_in_own_region": {label: shares(ends_in_region(run, played[label])) for label, run in runs.items()},
         "reaches_goal": {label: shares(reaches_goal(run, played[label])) for label, run in runs.items()},
     }
@@ -72,12 +72,12 @@ def build(runs: Runs) -> FigureResult:
     pictures = {
         "": Picture(
             intervals_figure(table, dict.fromkeys(table, "lower")),
-            "Each form of the reward, by two metrics that neither pays. Small dots are seeds; below them, the mean and "
-            "its 95 % interval.",
+            "Each form of the reward, by two metrics that neither rewards. Small dots are seeds; below them, the mean "
+            "and its 95 % interval.",
         ),
         "rollouts": Picture(panels_figure(rows), "Rollouts with each form of the reward."),
     }
-    numbers = {"runs": run_numbers(runs), "share_of_skills": paid}
+    numbers = {"runs": run_numbers(runs), "share_of_skills": rewarded}
     return FigureResult(pictures, verdicts(scores), numbers)
 
 

@@ -108,7 +108,7 @@ def sibling_rivalry(settings: ReproductionConfig, env: str) -> LearnConfig:
 def without_siblings(settings: ReproductionConfig, env: str) -> LearnConfig:
     """Euclidean distance without siblings, for as many environment steps as `sibling_rivalry`.
 
-    The reward is paid at every step: ``shipped`` in the preset ``paper``, as in the authors' code, and ``progress``,
+    Every step has a reward: ``shipped`` in the preset ``paper``, as in the authors' code, and ``progress``,
     which learns faster, in ``fast``.
     """
     if settings.preset == "paper":

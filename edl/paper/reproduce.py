@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import edl
-from edl.config import ConfigError, check_name
+from edl.config import check_name
 from edl.paper import FIGURES, NUMBERED
 from edl.paper.figure import FigureResult
 from edl.paper.progress import ReproductionProgress, SilentReproduction
@@ -52,8 +52,8 @@ def reproduce(
     progress = progress or SilentReproduction()
     chosen = expand(names)
     recipes = {name: FIGURES[name].define_runs(settings) for name in chosen}
-    root = _create(out)
-    folder = _create(root.path / SUBFOLDERS[settings.preset])
+    root = store.make_folder(out)
+    folder = store.make_folder(root.path / SUBFOLDERS[settings.preset])
     pending = [name for name in chosen if redraw or not is_finished(folder, name, recipes[name])]
     with store.locked(root):
         missing = [each for name in pending for each in recipes[name].values()]
@@ -68,17 +68,6 @@ def reproduce(
                 write_index(root)
         write_index(root)
     return [folder.read_json(f"{name}.json") for name in chosen]
-
-
-def _create(out: str | Path) -> Folder:
-    folder = Folder(Path(out))
-    try:
-        folder.path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"output folder {str(out)!r} cannot be created ({error.strerror}). Choose another --out."
-        ) from error
-    return folder
 
 
 def expand(names: Sequence[str]) -> list[str]:

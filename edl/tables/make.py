@@ -8,7 +8,6 @@ jobs that were stopped.
 
 import contextlib
 import json
-import re
 import time
 from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -20,6 +19,7 @@ import jax
 from edl.config import ConfigError, check_name
 from edl.runs import store
 from edl.runs.interrupt import catch_interrupts
+from edl.runs.pipeline import identity, plan
 from edl.runs.points import LaneContext, env_key, evaluate_point, group_contexts, open_point, program_key, run_group
 from edl.runs.progress import SilentProgress
 from edl.runs.store import Folder
@@ -27,9 +27,21 @@ from edl.runs.workers import WorkerPool
 from edl.tables import TABLES
 from edl.tables.explorers import explorers
 from edl.tables.mazes import EDL_DEFAULT
+from edl.tables.robots import METHODS as ROBOT_METHODS
+from edl.tables.robots import ROBOTS
 from edl.tables.seeds import HARD
 from edl.tables.seeds import MAZES as PAPER_MAZES
-from edl.tables.table import COMPARED, Records, Row, TableSettings, check_names, failed_result, is_finished, result_of
+from edl.tables.table import (
+    COMPARED,
+    Records,
+    Row,
+    TableSettings,
+    check_names,
+    failed_result,
+    folder_name,
+    is_finished,
+    result_of,
+)
 
 RUNS = "build/tables"
 SLOW_LEARNER = "sac"
@@ -89,7 +101,7 @@ def make_tables(
     progress = progress or SilentTables()
     chosen = expand(names)
     check_settings(settings)
-    folder = open_folder(out)
+    folder = store.make_folder(out)
     with store.locked(folder):
         records = {name: dict(read_rows(folder, name)) for name in TABLES}
         failures: list[str] = []
@@ -107,31 +119,22 @@ def make_tables(
 
 
 def expand(names: Sequence[str]) -> list[str]:
-    """The tables that ``names`` mean, each once. Unknown names are rejected."""
+    """The tables that ``names`` mean, each once; ``all`` are those that are not on request. Others are rejected."""
     for name in names:
         check_name(name, ["all", *TABLES], "table", "`edl tables --help` describes each table.")
-    return list(TABLES) if "all" in names or not names else list(dict.fromkeys(names))
+    usual = [name for name, table in TABLES.items() if not table.on_request]
+    chosen = [each for name in names or ["all"] for each in (usual if name == "all" else [name])]
+    return list(dict.fromkeys(chosen))
 
 
 def check_settings(settings: TableSettings) -> None:
-    check_names(settings.methods, [*COMPARED, EDL_DEFAULT, *explorers()], "method or explorer")
-    check_names(settings.mazes, [*PAPER_MAZES, HARD], "maze")
+    check_names(settings.methods, [*COMPARED, EDL_DEFAULT, *explorers(), *ROBOT_METHODS], "method or explorer")
+    check_names(settings.mazes, [*PAPER_MAZES, HARD, *ROBOTS], "maze or robot")
     for name in ("num_seeds", "tuning_seeds", "maze_seeds", "many_seeds", "num_mazes"):
         if getattr(settings, name) < 1:
             raise ConfigError(f"{name} must be at least 1 (got {getattr(settings, name)}).")
     if settings.steps < 0:
         raise ConfigError(f"steps must be at least 0 (got {settings.steps}). 0 uses the steps of EDL.")
-
-
-def open_folder(out: str | Path) -> Folder:
-    folder = Folder(Path(out))
-    try:
-        folder.path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"output folder {str(out)!r} cannot be created ({error.strerror}). Choose another --out."
-        ) from error
-    return folder
 
 
 def read_rows(folder: Folder, name: str) -> dict[str, Any]:
@@ -158,8 +161,15 @@ def jobs_of(rows: Sequence[Row]) -> list[Job]:
     groups: dict[Hashable, list[Row]] = {}
     for row in rows:
         key = (row.table, program_key(row.config), row.until, row.measure)
+        if row.runner is not None:
+            key = (row.table, row.config.env, shared_stage(row))
         groups.setdefault(key, []).append(row)
     return sorted((Job(tuple(group)) for group in groups.values()), key=lambda job: not job.is_slow)
+
+
+def shared_stage(row: Row) -> str:
+    """The identity of the first stage: rows with a runner that agree in it are one job, and share the stage."""
+    return identity(plan(row.config)[0], row.config)
 
 
 class Scheduler:
@@ -212,14 +222,12 @@ class Scheduler:
         return future
 
 
-def folder_name(row: Row) -> str:
-    """The name of the folder of a row's run. Two rows never share one: they may be measured at the same time."""
-    return re.sub(r"[^A-Za-z0-9_]+", "-", f"{row.table}-{row.key}-{row.identity}")
-
-
 def execute(path: Path, job: Job) -> JobResult:
     """Measure the rows of a job. Their runs are in the folder ``path`` and are resumed if they were stopped."""
     began = time.perf_counter()
+    if (runner := job.rows[0].runner) is not None:
+        with catch_interrupts() as interrupt:
+            return JobResult(runner(path, job.rows, interrupt), time.perf_counter() - began)
     rows = {f"{row.table} {row.key}": row for row in job.rows}
     points = [open_point(name, row.config, path / folder_name(row)) for name, row in rows.items()]
     contexts = group_contexts([row.config for row in job.rows])

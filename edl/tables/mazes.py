@@ -1,4 +1,4 @@
-"""Fifty random mazes that fit the horizon and in which nobody tuned anything: EDL and the five best baselines.
+"""Fifty random mazes that fit the horizon and were not used for tuning: EDL and the five best baselines.
 
 Every method has the settings that were best in the bottleneck maze, and EDL also its defaults. The five best baselines
 are those of the table of methods in the bottleneck maze, unless methods are named.
@@ -9,14 +9,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edl.baselines import METHODS
 from edl.envs import layout_of
 from edl.envs.random_maze import random_mazes, steps_to_farthest_cell
 from edl.tables import methods as compared
 from edl.tables.budget import budget, budgeted
 from edl.tables.markdown import NONE, bold, facts_line, markdown_table, million, missing_line
 from edl.tables.methods import label_of, ranking, tuned_config
-from edl.tables.table import EDL, Records, Result, Results, Row, Table, TableSettings, is_finished, total_steps
+from edl.tables.table import (
+    BASELINES,
+    EDL,
+    Records,
+    Result,
+    Results,
+    Row,
+    Table,
+    TableSettings,
+    is_finished,
+    total_steps,
+)
 from edl.tables.tuning import SCORE
 
 NAME = "mazes"
@@ -40,10 +50,10 @@ def key_of(maze: str, method: str) -> str:
 def best_baselines(settings: TableSettings, records: Records) -> list[str] | None:
     """The baselines of this table; None while results of the table of methods are missing."""
     if settings.methods:
-        return settings.chosen_methods(list(METHODS))
-    needed = compared.rows_for(settings, records, list(METHODS), [TUNED_IN])
+        return settings.chosen_methods(list(BASELINES))
+    needed = compared.rows_for(settings, records, list(BASELINES), [TUNED_IN])
     finished = [row.facts["method"] for row in needed if row.table == compared.NAME and is_finished(row, records)]
-    if len(finished) < len(METHODS):
+    if len(finished) < len(BASELINES):
         return None
     return ranking(records[compared.NAME], TUNED_IN, finished)[:NUM_BASELINES]
 
@@ -54,7 +64,7 @@ def rows(settings: TableSettings, records: Records) -> list[Row]:
     named = [name for name in (EDL, EDL_DEFAULT) if not settings.methods or name in settings.methods]
     found: list[Row] = []
     if baselines is None:
-        found += compared.rows_for(settings, records, list(METHODS), [TUNED_IN])
+        found += compared.rows_for(settings, records, list(BASELINES), [TUNED_IN])
     elif settings.tuned:
         found += compared.tuning.rows_for(settings, [*baselines, EDL], [TUNED_IN])
     for method in [*named, *(baselines or [])]:
@@ -146,4 +156,4 @@ def whole_view(results: Results) -> str:
     return f"{view(results)}\n\n## EDL, maze by maze\n\n{edl_view(results)}"
 
 
-TABLE = Table("Random mazes in which nobody tuned anything", rows, {"": whole_view, "methods": view})
+TABLE = Table("Random mazes without tuning", rows, {"": whole_view, "methods": view})

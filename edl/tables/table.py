@@ -5,7 +5,9 @@ one job. The result of a row is plain JSON: numbers per seed, the settings, the 
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from edl.baselines import METHODS
@@ -13,6 +15,7 @@ from edl.config import check_name
 from edl.evaluate.metrics import CURRENT_DEFINITIONS, METRICS
 from edl.evaluate.statistics import aggregate
 from edl.runs.config import RunConfig
+from edl.runs.interrupt import Interrupt
 from edl.runs.pipeline import run_identity
 from edl.runs.points import Measure
 from edl.runs.provenance import provenance
@@ -28,7 +31,8 @@ Records = Mapping[str, Results]
 MAZES = ("square", "tree", "bottleneck")
 """The mazes in which methods are tuned and compared."""
 EDL, EDL_ORACLE = "edl", "edl_oracle"
-COMPARED = (*METHODS, EDL_ORACLE, EDL)
+BASELINES = tuple(name for name, method in METHODS.items() if method.compared)
+COMPARED = (*BASELINES, EDL_ORACLE, EDL)
 """All methods of a comparison. ``edl`` explores by itself."""
 FAILED_SKILL = 0.9
 """A skill fails if a smaller share of its rollouts reaches its goal."""
@@ -68,7 +72,8 @@ class TableSettings(NamedTuple):
 class Row(NamedTuple):
     """A row to measure: the table and key of its result, its run, and facts that are copied to the result.
 
-    ``until`` is the last stage of the run. ``measure`` is a module-level function that computes further numbers.
+    ``until`` is the last stage of the run. ``measure`` is a module-level function that computes further numbers. With
+    a ``runner``, the row is not a run that is evaluated as usual: the runner does all of it.
     """
 
     table: str
@@ -77,13 +82,19 @@ class Row(NamedTuple):
     facts: dict[str, Any]
     until: str = "learn"
     measure: Measure | None = None
+    runner: "Runner | None" = None
 
     @property
     def identity(self) -> str:
         """A hash of everything that the result depends on."""
-        measured = None if self.measure is None else self.measure.__name__
+        function = self.measure or self.runner
+        measured = None if function is None else function.__name__
         text = f"{run_identity(self.config)} {self.until} {measured} {CURRENT_DEFINITIONS}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+Runner = Callable[[Path, Sequence[Row], Interrupt], dict[str, dict[str, Any]]]
+"""Runs and measures rows of one env, in one process, with runs in the folder ``path``: the results by key."""
 
 
 class Table(NamedTuple):
@@ -96,6 +107,13 @@ class Table(NamedTuple):
     title: str
     rows: Callable[[TableSettings, Records], list[Row]]
     views: Mapping[str, Callable[[Results], str]]
+    on_request: bool = False
+    """Not part of ``all``: it must be named, e.g. because it needs an accelerator."""
+
+
+def folder_name(row: Row) -> str:
+    """The name of the folder of a row's run. Two rows never share one: they may be measured at the same time."""
+    return re.sub(r"[^A-Za-z0-9_]+", "-", f"{row.table}-{row.key}-{row.identity}")
 
 
 def is_finished(row: Row, records: Records) -> bool:

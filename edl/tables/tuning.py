@@ -76,6 +76,18 @@ TUNABLES: dict[str, Tunables] = {
     "visr": Tunables(SAC, "baseline.around", (0.25, 1.0)),
     "discern": Tunables(SAC, "baseline.hindsight", (0.1, 0.5)),
     "skewfit": Tunables(SAC, "baseline.skew", (-0.5, -0.75)),  # the paper has -1 <= alpha < 0
+    "metra_ppo": Tunables(PPO, "baseline.first_lambda", (10.0, 100.0)),
+    # LSD has no weight of its own; the learning rate of phi is what remains.
+    "lsd": Tunables(SAC, "baseline.learning_rate", (2e-4, 5e-3), "target_entropy_share", 2.0),
+    "csd": Tunables(SAC, "baseline.first_lambda", (10.0, 100.0), "target_entropy_share", 2.0),
+    "csf": Tunables(SAC, "baseline.contrast", (2.0, 10.0), "target_entropy_share", 2.0),
+    # APT has no weight of its own either.
+    "apt": Tunables(SAC, "baseline.learning_rate", (2e-4, 5e-3)),
+    "cic": Tunables(SAC, "baseline.contrast_weight", (0.2, 5.0)),
+    "aps": Tunables(SAC, "baseline.entropy_reward_weight", (0.2, 5.0)),
+    "becl": Tunables(SAC, "baseline.temperature", (0.2, 1.0)),
+    "disco_dance": Tunables(SAC, "baseline.guidance", (0.02, 0.5)),
+    "rsd": Tunables(SAC, "baseline.novelty", (0.2, 5.0), "target_entropy_share", 2.0),
 }
 """What is tuned for each method. Settings are paths in `RunConfig`, and all are floats: a grid is one program."""
 

@@ -6,11 +6,13 @@ import json
 import jax
 import pytest
 
-from edl.bench import bench, ours, timing
+from edl.bench import bench, ours, robots, timing
 from edl.bench.bench import roofline
 from edl.bench.timing import Contestant, Row, Timed, race, warm_up
 from edl.cli import main
+from edl.explore.beyond import BeyondConfig
 from edl.interop import peers
+from tests.probes.plane import plane
 
 
 def test_contestants_take_turns():
@@ -101,5 +103,37 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert found["rows"][0]["rate"] > 0
     assert found["device"] == jax.devices()[0].device_kind
     assert main(["bench", "--only", "everything"]) == 2
-    expected = "unknown part of the benchmark 'everything'. Available: env, train, updates, seeds, peers, quality"
+    expected = (
+        "unknown part of the benchmark 'everything'. Available: env, train, updates, seeds, peers, robots, quality"
+    )
     assert expected in capsys.readouterr().err
+
+
+def test_the_share_of_physics_comes_from_as_many_envs():
+    rows = [row("robot alone, 8 envs", 300.0, None), row("robot alone, 4 envs", 200.0, None)]
+    rows.append(row("robot training, 4 envs", 50.0, None))
+    assert robots.shares(rows) == ["robot training, 4 envs: 25 % physics, 75 % learning"]
+    assert robots.shares(rows[:1]) == []
+
+
+@pytest.mark.slow
+def test_the_env_alone_and_training_are_measured_with_any_env():
+    config = BeyondConfig(iterations=2, rollouts=8, hidden=(8,), minibatches=2, epochs=1, cells=64, episodes=8)
+    alone, trained = robots.env_alone(plane(), 8), robots.training(plane(), config, 2)
+    assert (alone.name, alone.amount) == ("robot alone, 8 envs", 8 * robots.STEPS)
+    assert (trained.name, trained.amount) == ("robot training, 8 envs", 2 * 8 * 8)
+    rows = race([alone, trained], 1)
+    assert all(each.rate > 0 and each.memory for each in rows)
+
+
+def test_robots_are_measured_on_request_and_missing_packages_are_noted(monkeypatch):
+    chosen = []
+    monkeypatch.setattr(bench, "_makers", lambda names, quick, notes: chosen.append(names) or [])
+    monkeypatch.setattr(bench.quality, "TARGETS", {})
+    bench.bench()
+    bench.bench(["robots"])
+    assert chosen == [["env", "train", "updates", "seeds", "peers", "quality"], ["robots"]]
+    monkeypatch.setattr(robots.importlib.util, "find_spec", lambda name: None)
+    notes = []
+    assert robots.makers(True, notes) == []
+    assert notes == [robots.NO_MJX]

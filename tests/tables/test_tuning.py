@@ -5,13 +5,12 @@ import typing
 
 import pytest
 
-from edl.baselines import METHODS
 from edl.config import check_numbers
 from edl.runs.points import program_key
 from edl.tables import TableSettings, tuning
 from edl.tables.budget import budget, configured_steps
 from edl.tables.make import jobs_of
-from edl.tables.table import EDL_ORACLE, is_finished
+from edl.tables.table import BASELINES, EDL_ORACLE, is_finished
 from edl.tables.tuning import DEFAULT, POINTS, TUNABLES, best_of, best_point, grid_of, setting, values_at, with_values
 from tests.tables.tiny import SETTINGS as TINY
 
@@ -19,7 +18,7 @@ SETTINGS = TableSettings()
 
 
 def test_every_method_is_tuned():
-    assert set(TUNABLES) == {*METHODS, "edl"}
+    assert set(TUNABLES) == {*BASELINES, "edl"}
 
 
 def test_the_grid_has_the_defaults_and_all_corners():
@@ -56,6 +55,7 @@ def test_the_defaults_lie_between_the_values_of_the_grid_or_at_their_end(method)
     assert values[tunables.main] == high
 
 
+@pytest.mark.slow
 def test_all_methods_have_the_same_effort():
     rows = tuning.rows(SETTINGS, {})
     jobs = jobs_of(rows)
