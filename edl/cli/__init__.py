@@ -3,12 +3,15 @@
 Nothing heavy is imported before a command needs it, so ``edl --help`` is instant.
 """
 
+import contextlib
 import difflib
 import importlib
 import os
 import signal
 import sys
 import threading
+import unicodedata
+import warnings
 from collections.abc import Sequence
 
 COMMANDS = {
@@ -23,6 +26,8 @@ COMMANDS = {
     "reproduce": "reproduce the figures of the paper from scratch",
     "tables": "measure the tables of the documentation from scratch",
     "downstream": "train a controller over a run's skills on sparse tasks, against PPO without skills",
+    "studio": "draw mazes, start runs, watch them and play with their skills, in a browser",
+    "check": "check that every file of a run is whole and as the run wrote it",
     "export": "export a run's policy as one file that needs only NumPy, or as ONNX",
     "sweep": "run a grid of settings: table, heat map, and the best point",
     "bench": "measure speed, time to quality and memory, next to other libraries",
@@ -37,18 +42,23 @@ examples:
   edl run --env my_maze.txt --explore dataset:states.npz --num-seeds 10
   edl run --out runs/square --resume
 """
-INTERRUPTED = 130
+STOPPED = {130: "Ctrl-C", 143: "SIGTERM", 129: "SIGHUP"}
+"""Exit statuses of a command that a signal has stopped: 128 and the number of the signal."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 0 done, 1 system error, 2 bad input, 130 stopped by Ctrl-C."""
+    """Run a command and return its exit status.
+
+    0: done. 1: system error, or damage that ``edl check`` found. 2: bad input. 130, 143, 129: stopped by Ctrl-C,
+    SIGTERM or SIGHUP.
+    """
     try:
         status = dispatch(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
     except BrokenPipeError:  # the reader (`head`, a pager) has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
-    if status == INTERRUPTED and arguments is None:
+    if status in STOPPED and arguments is None:
         prepare_to_wait()
     return status
 
@@ -81,17 +91,27 @@ def dispatch(words: list[str]) -> int:
     except SystemExit as error:  # tyro has printed its error message, or the help
         return error.code if isinstance(error.code, int) else 2
     except KeyboardInterrupt as stop:
-        return print_error(f"\nedl {command}: stopped. {' '.join(map(str, stop.args))}".rstrip(), INTERRUPTED)
+        from edl.runs.interrupt import Interrupted
+
+        status = 128 + (stop.number if isinstance(stop, Interrupted) else signal.SIGINT)
+        by = "" if status == 128 + signal.SIGINT else f" by {STOPPED.get(status, 'a signal')}"
+        return print_error(f"\nedl {command}: stopped{by}. {' '.join(map(str, stop.args))}".rstrip(), status)
 
 
 def run_command(command: str, words: list[str]) -> int:
     """Set up JAX, import a command and run it. Bad input becomes a message and status 2."""
     from edl import runtime
-    from edl.config import ConfigError
+    from edl.config import ConfigError, RunWarning
 
     runtime.enable()
     try:
-        return importlib.import_module(f"edl.cli.{MODULES.get(command, command)}").main(words)
+        with warnings.catch_warnings():
+            show = warnings.showwarning
+            warnings.simplefilter("always", RunWarning)
+            warnings.showwarning = lambda message, category, *place: (
+                print_error(f"edl {command}: {message}") if category is RunWarning else show(message, category, *place)
+            )
+            return importlib.import_module(f"edl.cli.{MODULES.get(command, command)}").main(words)
     except ConfigError as error:
         return print_error(f"edl {command}: {error}")
     except BrokenPipeError:
@@ -102,8 +122,18 @@ def run_command(command: str, words: list[str]) -> int:
 
 def print_error(message: str, status: int = 2) -> int:
     """Print a message to standard error and return the exit status."""
-    print(message, file=sys.stderr)
+    with contextlib.suppress(OSError):  # the terminal may be gone, after SIGHUP
+        print(printable(message), file=sys.stderr, flush=True)
     return status
+
+
+def printable(text: str) -> str:
+    """The text without characters that control a terminal: each becomes its escape."""
+    return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def usage() -> str:

@@ -17,4 +17,5 @@ def main(words: list[str]) -> int:
         method = next(iter(METHODS))
     check_name(method, METHODS, "method", "`edl list` describes them.")
     about = f"Skill discovery without stages: {method}."
-    return start_run(rest, f"baseline {method}", about, nested=("baseline",), method=method)
+    nested = ("explorer", "baseline") if METHODS[method].offline else ("baseline",)
+    return start_run(rest, f"baseline {method}", about, nested=nested, method=method)

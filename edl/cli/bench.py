@@ -26,7 +26,7 @@ class Options:
     """Options of ``edl bench``."""
 
     only: Annotated[str, tyro.conf.arg(metavar="PARTS")] = ""
-    """Parts to measure, separated by commas. All by default."""
+    """Parts to measure, separated by commas. All but robots by default."""
     quick: bool = False
     """Use few rounds and small programs, to see that the benchmark works."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None

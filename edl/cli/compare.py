@@ -1,4 +1,4 @@
-"""``edl compare RUN...``: a table over runs on the terminal, and as CSV, Markdown and a figure."""
+"""``edl compare RUN...``: a table over runs on the terminal, and as CSV, Markdown, a figure and an interactive page."""
 
 import dataclasses
 from pathlib import Path
@@ -7,12 +7,14 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-from edl.cli.console import new_console, print_labelled
-from edl.config import check
-from edl.evaluate.metrics import METRICS
-from edl.runs.compare import Entry, compare, definition_notes, to_csv, to_markdown
+from edl.cli.console import new_console, print_labelled, print_table
+from edl.config import ConfigError, check
+from edl.runs.compare import Entry, compare, definition_notes, env_notes, names_of, to_csv, to_markdown
 
-ABOUT = "Compare runs: mean and 95 % interval of each metric, and the probability that a run beats the first one."
+ABOUT = (
+    "Compare runs: mean and 95 % interval of each metric, and whether a run beats the first one. Runs in different "
+    "envs are not ranked."
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,50 +31,90 @@ class Options:
     """Write the table as Markdown to this file."""
     plot: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Draw the table, with intervals, to this file (.png or .svg)."""
+    page: Annotated[Path | None, tyro.conf.arg(metavar="[FILE]")] = None
+    """Write an interactive page that shows the runs side by side. Without a name it is compare.html."""
+
+
+MAX_PANELS = 4
+PAGE = "compare.html"
+"""The default of ``--page``."""
 
 
 def main(words: list[str]) -> int:
-    options = tyro.cli(Options, args=words, prog="edl compare", description=ABOUT)
+    options = tyro.cli(Options, args=with_page_name(words), prog="edl compare", description=ABOUT)
     check(len(options.runs) > 0, "edl compare needs at least one run: pass the folders of runs.")
     if options.plot is not None:
         check(options.plot.suffix in (".png", ".svg"), f"--plot must end in .png or .svg (got {options.plot}).")
+    page = None if options.page is None else page_of(options.runs)
     entries = compare(options.runs, options.metrics)
     check(len(entries) > 0, "these runs have no metrics to compare. Run `edl evaluate` on each.")
-    console, notes = new_console(), definition_notes(options.runs)
-    console.print(comparison_table(entries))
+    console, notes = new_console(), [*env_notes(options.runs), *definition_notes(options.runs)]
+    print_table(console, comparison_table(entries, names_of(options.runs)[0]))
     for note in notes:
         print_labelled(console, "note", note)
-    for path, content in contents(options, entries, notes).items():
+    files = contents(options, entries, notes)
+    if options.page is not None and page is not None:
+        files[options.page] = page.encode()
+    for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         print_labelled(console, "wrote", str(path))
     return 0
 
 
-def comparison_table(entries: list[Entry]) -> Table:
-    """A line per metric and, below it, a row per run, with the best mean in bold."""
+def with_page_name(words: list[str]) -> list[str]:
+    """The words, with the default name after a ``--page`` that no HTML file follows."""
+    named = list(words)
+    if "--page" in named:
+        after = named.index("--page") + 1
+        if after == len(named) or not named[after].endswith(".html"):
+            named.insert(after, PAGE)
+    return named
+
+
+def page_of(paths: tuple[str, ...]) -> str:
+    """The interactive page of two to four runs."""
+    from edl.figures.panel import page_of_runs
+    from edl.runs.evaluation import panel_of
+    from edl.runs.result import load
+
+    check(2 <= len(paths) <= MAX_PANELS, f"--page shows 2 to {MAX_PANELS} runs (got {len(paths)}). Name that many.")
+    panels = []
+    for name, path in zip(names_of(paths), paths, strict=True):
+        panel = panel_of(load(path))
+        if panel is None:
+            raise ConfigError(
+                f"{path} cannot be shown on a page: it must have a policy that a page can play. Leave it out."
+            )
+        panels.append({**panel, "title": f"{name}: {panel['title']}"})
+    return page_of_runs(panels)
+
+
+def comparison_table(entries: list[Entry], first: str = "the first run") -> Table:
+    """A line per metric and, below it, a row per run. A run that beats the first one is in bold.
+
+    P(better) is the probability that a seed of the run is better than a seed of the first one. "beats" and "loses"
+    are claimed only if the 95 % interval of this probability excludes one half.
+    """
     table = Table(pad_edge=False, box=None)
-    table.add_column("metric, run", overflow="fold")
-    for name in ("mean", "95% interval", "IQM", "seeds", "beats the first"):
+    table.add_column("metric, run", no_wrap=True)
+    for name in ("mean", "95% interval", "IQM", "seeds", "P(better)", f"against {first}"):
         table.add_column(name, justify="right", no_wrap=True)
     for name in dict.fromkeys(entry.metric for entry in entries):
-        rows, metric = [entry for entry in entries if entry.metric == name], METRICS.get(name)
-        best = None if metric is None else max(metric.sign * entry.mean for entry in rows)
         table.add_row(name)
-        for entry in rows:
-            is_best = metric is not None and len(rows) > 1 and metric.sign * entry.mean == best
-            table.add_row(f"  {entry.run}", *_numbers(entry), style="bold" if is_best else None)
+        for entry in (entry for entry in entries if entry.metric == name):
+            style = "bold" if entry.verdict == "beats" else None
+            table.add_row(f"  {entry.run}", *_numbers(entry), style=style)
     return table
 
 
 def _numbers(entry: Entry) -> tuple[str, ...]:
     low, high = entry.ci95
-    many = len(entry.values) > 1
-    probability = "" if entry.improvement is None else f"{entry.improvement:.2f}"
-    if entry.improvement_ci95 is not None and many:
-        probability += f" [{entry.improvement_ci95[0]:.2f}, {entry.improvement_ci95[1]:.2f}]"
-    interval = f"{low:.3f} to {high:.3f}" if many else ""
-    return f"{entry.mean:.3f}", interval, f"{entry.iqm:.3f}", str(len(entry.values)), probability
+    probability = ""
+    if entry.verdict and entry.improvement_ci95 is not None:
+        probability = f"{entry.improvement:.2f} [{entry.improvement_ci95[0]:.2f}, {entry.improvement_ci95[1]:.2f}]"
+    interval = f"{low:.3f} to {high:.3f}" if len(entry.values) > 1 else ""
+    return f"{entry.mean:.3f}", interval, f"{entry.iqm:.3f}", str(len(entry.values)), probability, entry.verdict
 
 
 def contents(options: Options, entries: list[Entry], notes: list[str]) -> dict[Path, bytes]:

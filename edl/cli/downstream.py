@@ -1,5 +1,6 @@
-"""``edl downstream RUN...``: a controller over each run's skills, on sparse tasks."""
+"""``edl downstream RUN...``: a controller over each run's skills, on sparse goals or on a task of METRA."""
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,13 +15,18 @@ from edl.cli.console import new_console, print_labelled, print_line
 from edl.cli.options import EnvAgain
 from edl.config import check, check_numbers
 from edl.hierarchy.controller import ControlConfig
-from edl.runs import downstream, store
+from edl.hierarchy.tasks import TASKS, TaskConfig
+from edl.runs import downstream, store, tasks
 from edl.runs.compare import names_of
 from edl.runs.controllers import CONTROLLERS, save_controllers
-from edl.runs.downstream_table import COLUMNS, table_rows, to_markdown
-from edl.runs.result import load
+from edl.runs.downstream_table import COLUMNS, table_rows, to_markdown, to_task_markdown
+from edl.runs.result import Run, load
 
-ABOUT = "Sparse goals far from the start: a controller over a run's frozen skills, against PPO without skills."
+DESCRIPTIONS = "; ".join(f"{name}, {task.description}" for name, task in TASKS.items())
+ABOUT = (
+    "Sparse goals far from the start: a controller over a run's frozen skills, against PPO without skills. "
+    f"With --task, a task for robots in the open instead: {DESCRIPTIONS}."
+)
 
 Results = Mapping[str, dict[str, Any]]
 """The results of `edl.runs.downstream` by run folder."""
@@ -32,6 +38,8 @@ class Options:
 
     runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN")]
     """Folders of runs in the same env."""
+    task: str = ""
+    """A task for robots instead of sparse goals: ant_multi_goal, half_cheetah_goal or half_cheetah_hurdle."""
     num_goals: int = 8
     """Number of tasks. Each has its own goal and its own controller."""
     radius: float = 0.5
@@ -44,6 +52,7 @@ class Options:
     """Write the table as Markdown to this file."""
     env: EnvAgain = None
     control: ControlConfig = dataclasses.field(default_factory=ControlConfig)
+    task_control: TaskConfig = dataclasses.field(default_factory=TaskConfig)
 
 
 def main(words: list[str]) -> int:
@@ -51,7 +60,17 @@ def main(words: list[str]) -> int:
     check(len(options.runs) > 0, "edl downstream needs at least one run: pass the folders of runs.")
     check_numbers(options)
     names_of(options.runs)  # rejects a run that is named twice
+    with contextlib.ExitStack() as locks:
+        for path in options.runs:
+            locks.enter_context(store.locked(store.open_run(path)))
+        return train(options)
+
+
+def train(options: Options) -> int:
+    """Train controllers over the skills of all runs, and write and print the results. The runs are locked."""
     runs = {path: load(path, env=options.env) for path in options.runs}
+    if options.task:
+        return run_task(options, runs)
     explored = next((run for run in runs.values() if run.states is not None), runs[options.runs[0]])
     tasks = downstream.tasks_of(explored, options.num_goals, options.radius, options.seed)
     console, results = new_console(), {}
@@ -70,6 +89,24 @@ def main(words: list[str]) -> int:
     if options.markdown is not None:
         options.markdown.parent.mkdir(parents=True, exist_ok=True)
         options.markdown.write_text(to_markdown(_labelled(results)))
+        print_labelled(console, "wrote", str(options.markdown))
+    return 0
+
+
+def run_task(options: Options, runs: Mapping[str, Run]) -> int:
+    """A task of METRA for every run."""
+    console, results = new_console(), {}
+    for path, result in tasks.compare_on_task(runs, options.task, options.task_control, _progress_lines(console)):
+        results[path] = result
+        store.open_run(path).write_json(tasks.file_of(options.task), result)
+    text = to_task_markdown(_labelled(results))
+    console.print()
+    print_line(console, text)
+    for path in results:
+        print_labelled(console, "saved", str(Path(path) / tasks.file_of(options.task)))
+    if options.markdown is not None:
+        options.markdown.parent.mkdir(parents=True, exist_ok=True)
+        options.markdown.write_text(text)
         print_labelled(console, "wrote", str(options.markdown))
     return 0
 

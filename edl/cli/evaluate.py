@@ -11,6 +11,7 @@ from edl.evaluate.metrics import definitions_note
 from edl.runs import store
 from edl.runs.cross_check import cross_check, describe_cross_check
 from edl.runs.evaluation import reevaluate
+from edl.runs.result import read_metrics
 
 ABOUT = "Compute the metrics of a run again, and write metrics.json."
 
@@ -34,10 +35,11 @@ class EvaluateOptions(Options):
 def main(words: list[str]) -> int:
     options = tyro.cli(EvaluateOptions, args=words, prog="edl evaluate", description=ABOUT)
     folder = store.open_run(options.run)
-    before = folder.read_json(store.METRICS) if folder.has(store.METRICS) else {}
-    run, _ = reevaluate(options.run, env=options.env)
-    checked = {"cross_check": cross_check(run)} if options.cross_check else {}
-    folder.write_json(store.METRICS, {**(run.metrics or {}), **checked})
+    with store.locked(folder):
+        before = read_metrics(folder, damaged_is_none=True) or {}
+        run, _ = reevaluate(options.run, env=options.env)
+        checked = {"cross_check": cross_check(run)} if options.cross_check else {}
+        folder.write_json(store.METRICS, {**(run.metrics or {}), **checked})
     console = new_console()
     print_summary(console, run)
     for name, text in describe_cross_check(checked.get("cross_check", {})).items():

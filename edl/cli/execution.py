@@ -1,20 +1,24 @@
 """Start a run or continue one with its next stage: the part that run, explore, baseline, discover and learn share."""
 
+import dataclasses
 import re
 import shlex
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from edl.api.display import progress_display
 from edl.cli import options
 from edl.cli.console import new_console
 from edl.cli.options import ENV_AGAIN, FLAGS, Flag
-from edl.cli.progress import progress_display
 from edl.cli.summary import env_flag, print_summary
 from edl.config import ConfigError, check
 from edl.interop.env_names import allow_import
 from edl.runs import run as runs
 from edl.runs import store
 from edl.runs.config import RunConfig
+from edl.runs.interrupt import interrupted
+from edl.runs.loggers import log_to
 from edl.runs.presets import complete, from_json
 from edl.runs.progress import Progress
 from edl.runs.result import Run
@@ -22,21 +26,24 @@ from edl.runs.session import read_progress
 
 STAGED_ONLY = ("explore", "discover", "region")
 """Flags of a run with stages, which a baseline does not have."""
+COPY_TO = "New folder for a copy of the run with this stage. By default the stage is added to RUN."
 
 
 def start_run(
-    words: list[str], command: str, about: str, nested: Sequence[str], until: str = "learn", method: str = "edl"
+    words: list[str], command: str, about: str, nested: Sequence[str], until: str | None = None, method: str = "edl"
 ) -> int:
     """Run from the beginning, or from where a run was stopped. ``nested`` are the configs whose settings are flags."""
     base = options.starting_point(words, method)
-    flags = {name: flag for name, flag in FLAGS.items() if method == "edl" or name not in STAGED_ONLY}
+    staged = FLAGS.keys() if method == "edl" else {"explore", "region"} if "explorer" in nested else ()
+    flags = {name: flag for name, flag in FLAGS.items() if name in staged or name not in STAGED_ONLY}
     parsed = options.read(words, base, f"edl {command}", about, flags, nested)
     config = options.merged(base, parsed)
     resume = parsed.resume and not _starts_again(words, parsed.out)
     out = parsed.out or (None if resume else _free_folder(config))
 
     def work(progress: Progress) -> Run:
-        return runs.execute_run(config, out=out, resume=resume, until=until, progress=progress)
+        with log_to(parsed.log, out, config, progress) as logged:
+            return runs.execute_run(config, out=out, resume=resume, until=until, progress=logged)
 
     return _with_progress(work, lambda: _after_interrupt(out, f"{command} --out {_quoted(out)} --resume"))
 
@@ -47,14 +54,19 @@ def extend_run(words: list[str], stage: str, about: str, flags: Sequence[str], n
     if source is None and not options.wants_help(words):
         raise ConfigError(f"RUN is missing. Name the folder of a run first: edl {stage} RUN.")
     base = complete(RunConfig()) if source is None else _saved_config(source, rest)
-    offered: dict[str, Flag] = {"env": FLAGS["env"]._replace(help=ENV_AGAIN)} | {name: FLAGS[name] for name in flags}
-    parsed = options.read(rest, base, f"edl {stage} {source or 'RUN'}", about, offered, nested)
+    offered: dict[str, Flag] = {name: FLAGS[name] for name in flags if name != "out"}
+    offered |= {"env": Flag(ENV_AGAIN, "ENV", default=None), "out": Flag(COPY_TO, "DIR"), "log": FLAGS["log"]}
+    shown = about if source else f"{about} RUN is the folder of a run: `edl {stage} RUN --help` shows its own settings."
+    parsed = options.read(rest, base, f"edl {stage} {source or 'RUN'}", shown, offered, nested)
     assert source is not None  # without it, `read` has printed the help and left
-    check(parsed.env == base.env, f"--env must be the env of the run, {base.env!r} (got {parsed.env!r}).")
+    named = parsed.env
+    check(named in (None, base.env), f"--env must be the env of the run, {base.env!r} (got {named!r}).")
+    parsed = dataclasses.replace(parsed, env=base.env)
     config, out = options.merged(base, parsed), parsed.out or source
 
     def work(progress: Progress) -> Run:
-        return runs.extend(source, stage, config, out=parsed.out, progress=progress)
+        with log_to(parsed.log, out, config, progress) as logged:
+            return runs.extend(source, stage, config, out=parsed.out, progress=logged)
 
     again = shlex.join([stage, *words]) if rest and parsed.out is None else None
     return _with_progress(work, lambda: _after_interrupt(out, _command_after_stage(stage, out, again)))
@@ -77,13 +89,13 @@ def _saved_config(source: str, words: Sequence[str]) -> RunConfig:
 
 def _with_progress(work: Callable[[Progress], Run], after_interrupt: Callable[[], str]) -> int:
     """Show the progress of a run and print its result. After Ctrl-C, print how to continue."""
-    console = new_console()
+    console, began = new_console(), time.perf_counter()
     try:
         with progress_display(console) as progress:
             result = work(progress)
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(after_interrupt()) from stop
-    print_summary(console, result)
+        raise interrupted(after_interrupt(), stop) from stop
+    print_summary(console, result, time.perf_counter() - began)
     return 0
 
 

@@ -1,6 +1,7 @@
 """``edl export RUN``: the policy of a run as one Python file that needs only NumPy, or as ONNX."""
 
 import dataclasses
+import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -31,15 +32,17 @@ class Options:
 
 def main(words: list[str]) -> int:
     options = tyro.cli(Options, args=words, prog="edl export", description=ABOUT)
-    run = load(options.run, env=options.env)
+    with store.locked(store.open_run(options.run), shared=True):
+        run = load(options.run, env=options.env)
     if run.policy is None:
-        raise ConfigError(f"{options.run!r} has no policy. Run `edl learn {options.run}` first.")
+        raise ConfigError(f"{options.run!r} has no policy. Run `edl learn {shlex.quote(options.run)}` first.")
     suffix, data = (".onnx", _onnx(run, options)) if options.format == "onnx" else (".py", _numpy(run, options))
     place = Path(options.run) / f"policy{suffix}" if options.out is None else options.out
     check(
         place.parent.is_dir(), f"the folder {str(place.parent)!r} does not exist. Create it, or choose another --out."
     )
-    store.Folder(place.parent).write(place.name, data)
+    check(not place.is_dir(), f"--out must be a file ({str(place)!r} is a folder). Choose another --out.")
+    store.write_file(place, data)
     print_labelled(new_console(), "wrote", str(place))
     return 0
 
@@ -47,10 +50,10 @@ def main(words: list[str]) -> int:
 def _numpy(run: Run, options: Options) -> bytes:
     from edl.interop.numpy_policy import exported
 
-    policy = run.seed(options.index).policy
-    assert policy is not None
+    one = run.seed(options.index)
+    assert one.policy is not None
     about = f"{run.config.num_skills} skills for {run.config.env}, seed {run.config.seed + options.index}, by edl"
-    return exported(policy, about).encode()
+    return exported(one.policy, about, one.skills).encode()
 
 
 def _onnx(run: Run, options: Options) -> bytes:

@@ -2,13 +2,15 @@
 
 import functools
 import inspect
+import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rich.console import Console
 
 from edl import baselines, discover, explore
+from edl.citation import year_of
 from edl.cli.console import new_console, print_line
 from edl.cli.options import wants_help
 from edl.config import check
@@ -30,7 +32,9 @@ def main(words: list[str]) -> int:
     print_names(console, f"envs (--env); or {others}", envs)
     print_names(console, "explorers (--explore), or dataset:PATH", describe_methods(explore.METHODS))
     print_names(console, "discoverers (--discover)", describe_methods(discover.METHODS))
-    print_names(console, "methods without stages (edl baseline METHOD)", describe_methods(baselines.METHODS))
+    about = describe_methods(baselines.METHODS)
+    for family, names in group_methods(baselines.METHODS).items():
+        print_names(console, f"methods without stages (edl baseline METHOD): {family}", {n: about[n] for n in names})
     return 0
 
 
@@ -53,6 +57,14 @@ def describe_env(factory: Callable[..., Any]) -> str:
 def describe_methods(methods: Mapping[str, Method]) -> dict[str, str]:
     """The first line of each method's module: it names the paper."""
     return {name: _first_line(sys.modules[method.build.__module__].__doc__) for name, method in methods.items()}
+
+
+def group_methods(methods: Iterable[str]) -> dict[str, list[str]]:
+    """The methods by family, each family in the order of publication. Families of no known method come last."""
+    groups: dict[str, list[str]] = {family: [] for family in baselines.FAMILIES}
+    for name in sorted(methods, key=lambda name: year_of(name) or math.inf):
+        groups.setdefault(baselines.family_of(name), []).append(name)
+    return {family: names for family, names in groups.items() if names}
 
 
 def _first_line(text: str | None) -> str:

@@ -15,18 +15,26 @@ import tyro
 from edl.interop.env_names import allow_import
 from edl.runs import store
 from edl.runs.config import DERIVED, NESTED, RunConfig
+from edl.runs.loggers import LogTarget
 from edl.runs.presets import RECIPES, complete, from_json
 
 NAMES = ("env", "preset", "explore", "discover")
 """The settings that decide which flags exist."""
 
 
+OF_THE_RUN = object()
+
+
 class Flag(NamedTuple):
-    """The help, the placeholder and the type of a flag. Without a type it is a text, which may be left out."""
+    """The help, the placeholder and the type of a flag. Without a type it is a text, which may be left out.
+
+    Without a ``default`` it is that of the run.
+    """
 
     help: str
     metavar: str | None = None
     type: Any = None
+    default: Any = OF_THE_RUN
 
 
 ENV_AGAIN = "The env of the run. Only needed if it is imported as module:name, because importing it runs code."
@@ -52,9 +60,14 @@ FLAGS = {
     "num_seeds": Flag("Number of seeds. All seeds run in one program.", type=int),
     "seed": Flag("First seed.", type=int),
     "region": Flag("Restrict p(s) to a region, e.g. 'x > 0 and abs(y) < 2'.", "EXPRESSION"),
-    "out": Flag("Folder of the run.", "DIR"),
+    "out": Flag("Folder of the run. By default runs/ENV-METHOD, with a number if it exists.", "DIR"),
     "config": Flag("Saved config.json to start from; flags override it.", "FILE"),
     "resume": Flag("Continue the run in --out.", type=bool),
+    "log": Flag(
+        "Also log to this tool; its files are next to the folder of the run. Needs pip install 'edl[log]'.",
+        type=LogTarget,
+        default="none",
+    ),
 }
 
 RunFolder = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN", help="Folder of a run.")]
@@ -78,6 +91,9 @@ def given(words: Sequence[str], name: str) -> str | None:
 def starting_point(words: Sequence[str], method: str = "edl") -> RunConfig:
     """The config that flags are applied to: saved in the folder to resume, saved in --config, or the preset's."""
     named: dict[str, Any] = {name: value for name in NAMES if (value := given(words, name)) is not None}
+    # Recipes for envs in JAX depend on these as well.
+    named |= {} if (features := given(words, "features")) is None else {"features": features}
+    named |= {"horizon": int(steps)} if (steps := given(words, "horizon") or "").isdecimal() else {}
     if "env" in named:
         allow_import(named["env"])
     out, file = given(words, "out"), given(words, "config")
@@ -119,6 +135,8 @@ def merged(base: RunConfig, options: Any) -> RunConfig:
 
 def _plain_field(name: str, flag: Flag, base: RunConfig) -> tuple[Any, Any]:
     default = getattr(base, name, False if flag.type is bool else None)
+    if flag.default is not OF_THE_RUN:
+        default = flag.default
     kind = flag.type or (str if default is not None else str | None)
     return Annotated[kind, tyro.conf.arg(help=flag.help, metavar=flag.metavar)], dataclasses.field(default=default)
 

@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from edl.api.display import format_duration, progress_display
 from edl.cli.console import new_console, print_labelled, print_line
-from edl.cli.progress import format_duration, progress_display
 from edl.config import check
 from edl.paper import FIGURES
 from edl.paper.recipes import ReproductionConfig
 from edl.paper.reproduce import INDEX, expand, reproduce
+from edl.runs.interrupt import interrupted
 from edl.runs.progress import Progress
 from edl.runs.workers import default_jobs, disable_preallocation
 
@@ -78,7 +79,7 @@ def main(words: list[str]) -> int:
     try:
         records = reproduce(options.names, options.out, settings, redraw=options.redraw, jobs=jobs, progress=progress)
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(f"Continue with: edl reproduce {shlex.join(words)}".rstrip()) from stop
+        raise interrupted(f"Continue with: edl reproduce {shlex.join(words)}".rstrip(), stop) from stop
     console.print(verdicts_table(records))
     print_labelled(console, "open", str(Path(options.out) / INDEX))
     return 0

@@ -3,24 +3,34 @@
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from edl.cli.console import print_labelled
+from edl.envs.success import SUCCESS_RADIUS
 from edl.evaluate.failures import failures_note
+from edl.evaluate.horizon import horizon_note
 from edl.evaluate.metrics import DISTANCE_UNIT, METRICS
 from edl.interop.env_names import needs_import
 from edl.runs import store
+from edl.runs.failures import failed_seeds_note
 from edl.runs.result import Run
 
+CODEBOOK_FACTS = {
+    "codes_used": "number of codes that have states",
+    "perplexity": "effective number of codes in use",
+    "usage_min": "share of p(s) of the code that is used least",
+}
+"""Facts about stage 2, from ``codebook`` in metrics.json."""
 MAX_SEEDS_NAMED = 5
 """Number of seeds whose failed skills are named. The report names all of them."""
 
 
-def print_summary(console: Console, run: Run) -> None:
-    """Print the result of a run, and what to do with it next."""
+def print_summary(console: Console, run: Run, took: float | None = None) -> None:
+    """Print the result of a run, and what to do with it next. ``took`` are the seconds of this command."""
     metrics = run.metrics or {}
     console.print()
     console.print(metrics_table(run))
@@ -30,17 +40,26 @@ def print_summary(console: Console, run: Run) -> None:
         print_labelled(console, "skills", comparison["verdict"])
         print_labelled(console, "coverage", f"measured over {metrics.get('coverage_is_over')}")
     failures = failures_note(metrics, MAX_SEEDS_NAMED)
-    for warning in [*codebook_warnings(metrics.get("codebook") or []), *([failures] if failures else [])]:
+    horizon = None if run.layout is None else horizon_note(run.layout, run.env.horizon)
+    notes = [failures, failed_seeds_note(metrics), horizon]
+    for warning in [*codebook_warnings(metrics.get("codebook") or []), *filter(None, notes)]:
         print_labelled(console, "warning", warning)
     if run.path is None:
         return
     console.print()
-    seconds = metrics.get("seconds", {}).get("total")
-    took = "" if seconds is None else f" (the run took {seconds:.0f} s)"
     if (run.path / store.REPORT).is_file():
-        print_labelled(console, "open", f"{run.path / store.REPORT}{took}")
+        print_labelled(console, "open", f"{run.path / store.REPORT}{times_of(metrics, took)}")
     print_labelled(console, "Python", python_line(run))
     print_labelled(console, "shell", shell_line(run))
+
+
+def times_of(metrics: Mapping[str, Any], took: float | None) -> str:
+    """How long this command took, and how long the whole run if that is longer: it may have had several commands."""
+    total = metrics.get("seconds", {}).get("total")
+    if took is None:
+        return "" if total is None else f" (the run took {total:.0f} s)"
+    longer = total is not None and total > 1.1 * took + 1
+    return f" (took {took:.0f} s{f'; all commands of this run {total:.0f} s' if longer else ''})"
 
 
 def codebook_warnings(reports: Sequence[Mapping[str, float | int]]) -> list[str]:
@@ -54,7 +73,7 @@ def codebook_warnings(reports: Sequence[Mapping[str, float | int]]) -> list[str]
 def metrics_table(run: Run) -> Table:
     """The metrics of a run, their intervals over seeds, the same metrics of random actions, and their meaning."""
     metrics, many = run.metrics or {}, run.config.num_seeds > 1
-    unit = metrics.get("distance_unit") or DISTANCE_UNIT
+    unit, radius = metrics.get("distance_unit") or DISTANCE_UNIT, metrics.get("success_radius") or SUCCESS_RADIUS
     table = Table(title=Text(title_of(run), style="bold"), title_justify="left", pad_edge=False, box=None)
     table.add_column("metric", no_wrap=True)
     table.add_column("mean", justify="right", style="bold", no_wrap=True)
@@ -69,8 +88,22 @@ def metrics_table(run: Run) -> Table:
         low, high = values["ci95"]
         random = (metrics.get("random") or {}).get(name)
         cells = [name, f"{values['mean']:.3f}", *([f"{low:.3f} to {high:.3f}"] if many else [])]
-        table.add_row(*cells, "-" if random is None else f"{random:.3f}", metric.describe(unit))
+        table.add_row(*cells, "-" if random is None else f"{random:.3f}", metric.describe(unit, radius))
+    for name, value, meaning in stage_facts(run):
+        table.add_row(name, value, *([""] if many else []), "-", meaning)
     return table
+
+
+def stage_facts(run: Run) -> list[tuple[str, str, str]]:
+    """Name, value and meaning of what the first stages found, for a run without a policy. Means over seeds."""
+    if run.policy is not None or run.states is None:
+        return []
+    facts = [("num_states", f"{run.states.samples.shape[1]}", "number of samples of p(s)")]
+    reports = (run.metrics or {}).get("codebook") or []
+    for name, meaning in CODEBOOK_FACTS.items():
+        if reports:
+            facts.append((name, f"{sum(each[name] for each in reports) / len(reports):.4g}", meaning))
+    return facts
 
 
 def title_of(run: Run) -> str:

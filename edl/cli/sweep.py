@@ -8,13 +8,14 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
+from edl.api.display import progress_display
 from edl.cli.console import new_console, print_labelled, print_line
 from edl.cli.options import wants_help
-from edl.cli.progress import progress_display
 from edl.config import check
 from edl.interop.env_names import allow_import
 from edl.runs import grid as grids
-from edl.runs.summary import TABLES, Summary, rows_of, verdict
+from edl.runs.interrupt import interrupted
+from edl.runs.summary import TABLES, Summary, failure_notes, rows_of, verdict
 from edl.runs.sweep import SWEEP, sweep
 
 ABOUT = "Run a grid of settings and seeds on all devices. Settings that are floats share one program."
@@ -52,11 +53,13 @@ def main(words: list[str]) -> int:
                 grid, options.out, resume=options.resume, progress=progress, max_lanes=options.max_lanes or None
             )
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(_after_interrupt(words, options.out)) from stop
+        raise interrupted(_after_interrupt(words, options.out), stop) from stop
     console.print()
     console.print(points_table(summary))
     console.print()
     print_line(console, verdict(summary))
+    for note in failure_notes(summary):
+        print_labelled(console, "warning", note)
     console.print()
     print_labelled(console, "table", str(options.out / TABLES["csv"]))
     print_labelled(console, "heat map", str(options.out / "figures" / "heat_map.png"))
@@ -71,7 +74,8 @@ def points_table(summary: Summary) -> Table:
         table.add_column(name, justify="left" if name == "point" else "right", overflow="fold")
     for number, row in enumerate(rows):
         mean, low, high = (row[f"{grid.metric}{end}"] for end in ("", "_low", "_high"))
-        score = ("-", "-") if mean is None else (f"{mean:.3f}", f"{low:.3f} to {high:.3f}")
+        nothing = "failed" if row.get("failed") else "-"
+        score = (nothing, "-") if mean is None else (f"{mean:.3f}", f"{low:.3f} to {high:.3f}")
         settings = (str(row[axis.names[0]]) for axis in grid.axes)
         table.add_row(row["point"], *settings, *score, style="bold" if number == summary.best else None)
     return table

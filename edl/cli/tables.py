@@ -9,9 +9,10 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from edl.api.display import format_duration
 from edl.cli.console import new_console, print_labelled, print_line
-from edl.cli.progress import format_duration
 from edl.config import ConfigError, check
+from edl.runs.interrupt import interrupted
 from edl.runs.store import Folder
 from edl.runs.workers import default_jobs, disable_preallocation
 from edl.tables import TABLES, TableSettings
@@ -29,7 +30,7 @@ class Options:
     """Options of ``edl tables``."""
 
     names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="NAME")] = ("all",)
-    """Names of tables, or ``all``."""
+    """Names of tables, or ``all`` for all but those of robots, which need MJX and an accelerator."""
     num_seeds: int = 10
     """Number of seeds per row. Tuning, random mazes and the table of many seeds have their own numbers."""
     tuning_seeds: int = 3
@@ -45,7 +46,7 @@ class Options:
     methods: tuple[str, ...] = ()
     """Measure only the rows of these methods or explorers."""
     mazes: tuple[str, ...] = ()
-    """Measure only the rows of these mazes."""
+    """Measure only the rows of these mazes or robots."""
     untuned: bool = False
     """Give all methods their default settings instead of tuning them."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("docs/results/tables")
@@ -53,7 +54,7 @@ class Options:
     runs: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path(RUNS)
     """Folder of the runs. It is only needed to continue what was stopped."""
     pages: tuple[Path, ...] = ()
-    """Pages with blocks to fill. By default README.md, docs/results.md and docs/explorers.md, where they exist."""
+    """Pages with blocks to fill. By default README.md and the pages of docs/ with tables, where they exist."""
     jobs: int = 0
     """Number of jobs at a time, each in its own process; 0 uses what suits this machine."""
     fill: bool = False
@@ -100,4 +101,4 @@ def measure(names: list[str], options: Options, words: list[str], console: Conso
         jobs, progress = options.jobs or default_jobs(), TablesDisplay(console)
         return make_tables(names, options.out, settings, runs=options.runs, jobs=jobs, progress=progress)
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(f"Continue with: edl tables {shlex.join(words)}".rstrip()) from stop
+        raise interrupted(f"Continue with: edl tables {shlex.join(words)}".rstrip(), stop) from stop

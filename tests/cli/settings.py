@@ -7,4 +7,4 @@ LEARN = ["--learner.distance", "euclidean", "--learner.ppo.iterations", "40", "-
 LEARN += ["--learner.ppo.epochs", "1", "--learner.ppo.minibatches", "2", "--learner.ppo.hidden", "8"]
 TINY = [*EXPLORE, *DISCOVER, *LEARN]
 FILES = {"config.json", "provenance.json", "states.safetensors", "skills.safetensors", "policy.safetensors"}
-FILES |= {"metrics.json", "log.jsonl", "checkpoint", "figures", "report.html"}
+FILES |= {"manifest.json", "metrics.json", "log.jsonl", "checkpoint", "figures", "report.html"}

@@ -62,6 +62,17 @@ def test_bad_datasets_are_rejected(check_rejected, tmp_path, states, message):
     assert not (tmp_path / "run").exists()
 
 
+def test_an_offline_method_rejects_states_without_transitions(check_rejected, tmp_path):
+    out = ["--out", tmp_path / "run"]
+    check_rejected(["baseline", "fb", "--explore", "oracle", *out], "fb learns from recorded transitions")
+    np.savez(tmp_path / "logs.npz", states=np.zeros((3, 2)))
+    check_rejected(
+        ["baseline", "hilp", "--explore", f"dataset:{tmp_path / 'logs.npz'}", *out], "missing: actions, ends"
+    )
+    check_rejected(["baseline", "diayn", "--explore", "oracle", *out], "Unrecognized.*--explore")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_broken_maze_is_rejected_with_row_and_column(check_rejected, tmp_path):
     (tmp_path / "maze.txt").write_text("+-+\n|?|\n+-+\n")
     check_rejected(
@@ -76,7 +87,7 @@ def test_a_broken_maze_is_rejected_with_row_and_column(check_rejected, tmp_path)
         ("{", "is not valid JSON"),
         ("[]", "not a run's config"),
         ('{"num_skils": 3}', "Did you mean 'num_skills'"),
-        ('{"num_skills": "3"}', r"num_skills must be int \(got '3'\)"),
+        ('{"num_skills": "3"}', r"num_skills must be an integer \(got '3'\)"),
         ('{"explore": "random_walk", "explorer": {"iteratoins": 3}}', "Did you mean 'iterations'"),
         ('{"explore": "nothing"}', "unknown explorer 'nothing'"),
     ],

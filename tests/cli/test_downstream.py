@@ -10,7 +10,7 @@ import pytest
 
 import edl
 from edl.cli import main
-from edl.runs.controllers import load_controllers
+from edl.runs import store
 from edl.runtime import effort
 from edl.runtime.effort import Effort
 
@@ -26,7 +26,7 @@ def quick_compiling(monkeypatch):
 def test_one_table_over_runs(copied: Path, tmp_path: Path, capsys, quick_compiling):
     other, table = Path(shutil.copytree(copied, tmp_path / "edl")), tmp_path / "tables" / "downstream.md"
     metrics = json.loads((other / "metrics.json").read_text())
-    (other / "metrics.json").write_text(json.dumps(metrics | {"steps": {"explore": 100, "learn": 300}}))
+    store.Folder(other).write_json("metrics.json", metrics | {"steps": {"explore": 100, "learn": 300}})
     capsys.readouterr()
     assert main(["downstream", str(copied), str(other), *CONTROL, "--markdown", str(table)]) == 0
     printed = capsys.readouterr().out
@@ -51,7 +51,7 @@ def test_one_table_over_runs(copied: Path, tmp_path: Path, capsys, quick_compili
         assert len(saved["flat"]["per_task"]) == 2
         assert (path / "figures" / "downstream.png").is_file()
         run = edl.load(path)
-        skill = load_controllers(run).choose(jax.random.key(0), jnp.zeros(2), task=1)
+        skill = run.controllers().choose(jax.random.key(0), jnp.zeros(2), task=1)
         assert 0 <= int(skill) < run.config.num_skills
 
 
@@ -70,3 +70,12 @@ def test_bad_input_is_rejected(check_rejected, copied: Path):
     )
     check_rejected(["downstream", copied, "--num-goals", "1000"], r"num_goals must be at most \d+ in this env")
     assert not (copied / "downstream.json").exists()
+
+
+def test_a_task_must_exist_and_fit_the_env(copied: Path, capsys):
+    assert main(["downstream", str(copied), "--task", "ant_multigoal"]) == 2
+    assert "unknown task 'ant_multigoal'. Did you mean 'ant_multi_goal'?" in capsys.readouterr().err
+    assert main(["downstream", str(copied), "--task", "half_cheetah_goal"]) == 2
+    assert "task 'half_cheetah_goal' needs an env with 1 feature (got env" in capsys.readouterr().err
+    assert main(["downstream", str(copied), "--task", "ant_multi_goal"]) == 2
+    assert "task 'ant_multi_goal' needs an open env in JAX (got env" in capsys.readouterr().err

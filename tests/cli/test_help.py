@@ -32,6 +32,31 @@ def test_every_command_has_help(command, capsys):
     assert "Traceback" not in printed
 
 
+FLAGS = {
+    "run": ["--env", "--out", "--resume", "--log", "--explorer.", "--discoverer.", "--learner.ppo.iterations"],
+    "explore": ["--env", "--out", "--log", "--explorer."],
+    "discover": ["RUN", "--discover", "--num-skills", "--out", "--log", "--discoverer.", "--env"],
+    "learn": ["RUN", "--out", "--log", "--learner.ppo.iterations", "--env"],
+    "baseline": ["--env", "--num-skills", "--out", "--baseline."],
+    "evaluate": ["RUN", "--env", "--cross-check"],
+    "figure": ["RUN", "--only", "--format {png,svg,pdf}", "--dims", "--env"],
+    "compare": ["RUN", "--metrics", "--csv", "--markdown", "--plot"],
+    "export": ["RUN", "--out", "--format {numpy,onnx}", "--index", "--env"],
+    "downstream": ["RUN", "--num-goals", "--radius", "--control."],
+    "sweep": ["FILE", "--out", "--resume", "--max-lanes"],
+    "reproduce": ["--num-seeds", "--preset", "--out"],
+}
+"""What the help of a command has to list."""
+
+
+@pytest.mark.parametrize("command", FLAGS)
+def test_help_lists_all_options(command, capsys):
+    assert main([command, "--help"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert [flag for flag in FLAGS[command] if flag not in printed] == []
+    assert "(default: square)" not in printed or command not in ("discover", "learn")
+
+
 def test_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"edl {__version__}\n"

@@ -7,14 +7,14 @@ import re
 import pytest
 from rich.console import Console
 
-import edl
+from edl.api.display import ProgressBars, ProgressLines, RateMeter, format_duration, format_rate, headline
 from edl.cli import main
 from edl.cli.compare import comparison_table
-from edl.cli.console import PlainConsole, print_labelled
-from edl.cli.progress import ProgressBars, ProgressLines, format_duration, format_rate, headline
-from edl.cli.summary import codebook_warnings, print_summary
+from edl.cli.console import PlainConsole, print_labelled, print_table
+from edl.cli.summary import codebook_warnings, print_summary, times_of
 from edl.runs.compare import Entry
 from edl.runs.progress import StageProgress
+from edl.runs.result import load
 
 NAMES = ["bodies:ant:", "[red]x[/red]", "[/]", ":smile: [bold]"]
 PROGRESS = StageProgress(iteration=5, iterations=10, rate=2.0, env_steps=1000, metrics={"goal_success": 0.25})
@@ -36,7 +36,7 @@ def printed(console: Console) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_printed_as_they_are(name, console, finished):
-    run = edl.load(finished)
+    run = load(finished)
     run = dataclasses.replace(run, config=dataclasses.replace(run.config, env=name), path=finished / name)
     print_summary(console, run)
     text = printed(console)
@@ -48,7 +48,7 @@ def test_names_are_printed_as_they_are(name, console, finished):
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_and_lines_are_printed_as_they_are(name, console):
     entry = Entry(name, name, [0.5], 0.5, 0.5, (0.4, 0.6), None, None)
-    console.print(comparison_table([entry]))
+    print_table(console, comparison_table([entry]))
     print_labelled(console, "wrote", name)
     assert printed(console).count(name) == 3
 
@@ -92,7 +92,7 @@ def test_the_end_of_a_run(finished, capsys):
 
 
 def test_the_next_steps_name_an_env_that_must_be_imported(console, finished):
-    run = edl.load(finished)
+    run = load(finished)
     run = dataclasses.replace(run, config=dataclasses.replace(run.config, env="bodies:ant"), policy=None)
     print_summary(console, run)
     assert f'run = edl.load("{finished}", env="bodies:ant")\n' in printed(console)
@@ -110,16 +110,15 @@ def test_unused_codes_and_unreachable_goals_are_warned_about():
 
 
 def test_skills_that_fail_are_warned_about(console, finished):
-    run = edl.load(finished)
+    run = load(finished)
     assert run.metrics is not None
     failed = {"skill": 2, "goal_success": 0.0, "goal_distance": 1.5}
     seeds = [{**run.metrics["per_seed"][0], "seed": i, "skills": [failed]} for i in range(7)]
     print_summary(console, dataclasses.replace(run, metrics={**run.metrics, "per_seed": seeds}))
     line = next(line for line in printed(console).splitlines() if "7 of 7 skills" in line)
-    assert line.startswith(
-        "warning   7 of 7 skills reach their goal in less than half of their rollouts. seed 0: skill 2 ("
-    )
-    assert line.endswith("seed 4: skill 2 (0%, 1.50 away); and 2 more seeds.")
+    start = "warning   7 of 7 skills reach their goal in less than half of their rollouts. "
+    assert line.startswith(f"{start}seed 0: skill 2 misses its goal (")
+    assert line.endswith("seed 4: skill 2 misses its goal (0%, 1.50 away); and 2 more seeds.")
 
 
 def test_progress_in_a_log(console):
@@ -147,3 +146,31 @@ def test_the_headline_prefers_metrics_of_the_table():
 def test_durations_and_rates():
     assert [format_duration(seconds) for seconds in (7.0, 200.0, 3723.0)] == ["0:07", "3:20", "1:02:03"]
     assert [format_rate(2.0, 10_000), format_rate(1500.0, 0)] == ["20k steps/s", "1.5k it/s"]
+
+
+def test_columns_of_numbers_are_not_cut_off_on_a_narrow_terminal(console):
+    console.width = 40
+    entry = Entry("a_run_with_a_long_name", "goal_success", [0.5] * 3, 0.5, 0.5, (0.4, 0.6), 0.9, (0.7, 1.0))
+    print_table(console, comparison_table([entry], "another_run_with_a_long_name"))
+    assert "a_run_with_a_long_name  0.500  0.400 to 0.600  0.500      3  0.90 [0.70, 1.00]" in printed(console)
+    assert "beats" in printed(console)
+
+
+def test_a_command_reports_its_own_time():
+    metrics = {"seconds": {"total": 35.0}}
+    assert times_of(metrics, 3.2) == " (took 3 s; all commands of this run 35 s)"
+    assert times_of(metrics, 34.0) == " (took 34 s)"
+    assert times_of(metrics, None) == " (the run took 35 s)"
+    assert times_of({}, None) == ""
+
+
+def test_rates_are_averaged(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("edl.api.display.time.perf_counter", lambda: now[0])
+    meter = RateMeter()
+    assert meter.rate(PROGRESS._replace(iteration=0, rate=50.0)) == 50.0
+    for seconds in (4.0, 8.0, 12.0):
+        now[0] = seconds
+        assert meter.rate(PROGRESS._replace(iteration=int(10 * seconds), rate=999.0)) == pytest.approx(10.0)
+    now[0] = 60.0
+    assert meter.rate(PROGRESS._replace(iteration=160, rate=999.0)) == pytest.approx(40 / 48)

@@ -13,6 +13,7 @@ import pytest
 import edl
 from edl.cli import main
 from edl.runs import store, tensors
+from edl.runs.manifest import MANIFEST
 from tests.cli.settings import TINY
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +38,7 @@ def test_a_run_that_was_killed_before_it_wrote_anything_starts_again(tmp_path):
     (tmp_path / "run").mkdir()
     words = ["explore", "--explore", "oracle", "--explorer.num-samples", "64", "--out", str(tmp_path / "run")]
     assert main([*words, "--resume"]) == 0
-    assert edl.load(tmp_path / "run").states.samples.shape == (1, 64, 2)
+    assert edl.load(tmp_path / "run").states.samples.shape == (64, 2)
 
 
 def reopen(run: Path) -> None:
@@ -45,6 +46,7 @@ def reopen(run: Path) -> None:
     progress = json.loads((run / store.PROGRESS).read_text())
     kept = {name: progress[name] for name in ("explore", "discover")}
     (run / store.PROGRESS).write_text(json.dumps(kept))
+    (run / MANIFEST).unlink()  # as in folders of older versions, files can then be damaged without being noticed
     for name in ("policy.safetensors", "metrics.json"):
         (run / name).unlink()
 
@@ -145,6 +147,7 @@ def test_an_interrupt_before_the_first_file_says_that_nothing_was_written(tmp_pa
 )
 def test_an_interrupted_stage_says_how_to_continue(copied, capsys, monkeypatch, stage, done, continued):
     progress = json.loads((copied / store.PROGRESS).read_text())
+    (copied / MANIFEST).unlink()
     (copied / store.PROGRESS).write_text(json.dumps({name: progress[name] for name in done}))
 
     def interrupted(*args, **settings):

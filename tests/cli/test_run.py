@@ -10,6 +10,7 @@ import edl
 from edl.cli import main
 from edl.config import ConfigError
 from edl.runs import tensors
+from edl.runs.result import load
 from tests.cli.settings import DISCOVER, EXPLORE, FILES, LEARN
 
 
@@ -36,13 +37,14 @@ def test_a_run_writes_a_folder_that_explains_itself(finished):
 
 def test_a_run_can_be_loaded(finished):
     run = edl.load(finished)
-    assert run.states.samples.shape == (1, 256, 2)
-    assert run.skills.goals.shape == (1, 3, 2)
+    assert run.states.samples.shape == (256, 2)
+    assert run.skills.goals.shape == (3, 2)
     assert run.config.num_skills == 3
     one = run.seed(0)
     action = one.policy.act(jax.random.key(0), jax.numpy.zeros(2), one.skills.codes[0])
     assert action.shape == run.env.action_space.low.shape
-    assert tensors.encode(run.policy) == (finished / "policy.safetensors").read_bytes()
+    stored = (finished / "policy.safetensors").read_bytes()
+    assert tensors.encode(load(finished).policy, tensors.notes_of(stored, "policy")) == stored
     with pytest.raises(ConfigError, match=r"between 0 and 0 \(got 1\)"):
         run.seed(1)
 
@@ -70,6 +72,35 @@ def test_a_finished_run_can_be_evaluated_and_drawn_again(copied):
     assert main(["figure", str(copied)]) == 0
     assert (copied / "figures" / "skills.png").is_file()
     assert (copied / "report.html").is_file()
+
+
+def test_single_figures_can_be_drawn_as_vector_graphics(copied, check_rejected):
+    before = (copied / "report.html").read_bytes()
+    assert main(["figure", str(copied), "--only", "skills", "--format", "svg"]) == 0
+    assert (copied / "figures" / "skills.svg").read_bytes().startswith(b"<?xml")
+    assert main(["figure", str(copied), "--only", "usage", "states", "--format", "pdf"]) == 0
+    assert {path.name for path in (copied / "figures").glob("*.pdf")} == {"usage.pdf", "states.pdf"}
+    assert (copied / "report.html").read_bytes() == before
+    check_rejected(["figure", copied, "--only", "skil"], "unknown figure 'skil'. Did you mean 'skills'")
+    check_rejected(["figure", copied, "--dims", "0,1"], "a maze is drawn in its own two dimensions")
+
+
+def test_stages_alone_print_a_table_and_draw_pictures(tmp_path, capsys):
+    run = tmp_path / "run"
+    words = ["--explore", "oracle", "--explorer.num-samples", "128", "--log", "csv", "--out", str(run)]
+    assert main(["explore", *words]) == 0
+    printed = capsys.readouterr().out
+    assert "num_states" in printed
+    assert (run / "figures" / "states.png").is_file()
+    assert "It has not learned a policy yet." in (run / "report.html").read_text()
+    assert main(["discover", str(run), *DISCOVER]) == 0
+    printed = capsys.readouterr().out
+    assert "codes_used" in printed
+    assert "than random" not in printed
+    assert "(took " in printed
+    assert (run / "figures" / "assignments.png").is_file()
+    assert (run / "figures" / "usage.png").is_file()
+    assert "divided the explored states into one region per skill" in (run / "report.html").read_text()
 
 
 def test_a_run_without_out_gets_a_free_folder(finished, tmp_path, monkeypatch, capsys):

@@ -1,0 +1,214 @@
+"""A fault at any write, rename or sync of a run loses nothing: resuming gives the same bits.
+
+`Faults` counts these operations and lets one of them fail, in two ways: the operation fails, as on a full disk, and the
+program may clean up; or the process ends at once, as after a power failure, and nothing is cleaned up.
+"""
+
+import builtins
+import contextlib
+import itertools
+import os
+import pathlib
+import shutil
+import stat
+import struct
+import zlib
+
+import pytest
+
+from edl.config import ConfigError, RunWarning
+from edl.explore.random_walk import RandomWalkConfig
+from edl.runs import driver, evaluation, session, store
+from edl.runs.checking import check_run
+from edl.runs.config import RunConfig
+from edl.runs.run import execute_run
+
+CONFIG = RunConfig(
+    explore="random_walk",
+    explorer=RandomWalkConfig(iterations=3, rollouts=2, num_samples=16),
+    discover="kmeans",
+    num_skills=2,
+)
+
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0))
+PNG += chunk(b"IDAT", zlib.compress(bytes(4))) + chunk(b"IEND", b"")
+"""A picture of one pixel."""
+ARTIFACTS = ("config.json", "states.safetensors", "skills.safetensors")
+
+
+class PowerFailure(BaseException):
+    """The process ends here."""
+
+
+class Faults:
+    """Lets operation number ``at`` on the file system fail. Without a number, it only counts."""
+
+    def __init__(self, monkeypatch, error, at=None):
+        self.count, self.at, self.error, self.ended = 0, at, error, False
+        for module, name in ((os, "fsync"), (os, "replace"), (builtins, "open")):
+            monkeypatch.setattr(module, name, self.wrapped(getattr(module, name), name))
+        unlink = pathlib.Path.unlink
+        # After a power failure nothing is cleaned up.
+        monkeypatch.setattr(pathlib.Path, "unlink", lambda *a, **k: None if self.ended else unlink(*a, **k))
+
+    def wrapped(self, function, name):
+        def call(*args, **keywords):
+            if name == "open" and not (len(args) > 1 and args[1] == "xb"):
+                return function(*args, **keywords)
+            self.count += 1
+            if self.ended or self.count - 1 == self.at:
+                self.ended = self.error is PowerFailure
+                if name == "open" and self.ended:  # some bytes arrived
+                    with function(*args, **keywords) as file:
+                        file.write(b"half")
+                raise self.error("fault")
+            return None if name == "fsync" else function(*args, **keywords)  # a sync takes long and changes nothing
+
+        return call
+
+
+def run(out, resume=False):
+    return execute_run(CONFIG, out=out, resume=resume, until="discover")
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """A checkpoint after every iteration; figures and evaluation, which other tests check, are small."""
+    monkeypatch.setattr(driver, "CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(session, "CHECKPOINT_COST", 0.0)
+    monkeypatch.setattr(evaluation, "draw_figures", lambda run, found: evaluation.Drawings({"states": PNG}))
+
+
+def results(path):
+    log = [{k: v for k, v in row.items() if k != "seconds"} for row in store.Folder(path).read_log()]
+    metrics = {k: v for k, v in store.Folder(path).read_json("metrics.json").items() if k != "seconds"}
+    return [*((path / name).read_bytes() for name in ARTIFACTS), log, metrics]
+
+
+def check_every(stride, first, error, tmp_path, monkeypatch):
+    """Let every ``stride``-th operation fail in a run of its own, resume it, and compare."""
+    run(tmp_path / "whole")
+    expected = results(tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        faults = Faults(patch, error)
+        run(tmp_path / "counted")
+        total = faults.count
+    assert total > 60  # config, provenance, three checkpoints, two artifacts, log, progress, report, metrics
+    for at in itertools.count(first, stride):
+        if at >= total:
+            break
+        out = tmp_path / f"{at}"
+        with monkeypatch.context() as patch, contextlib.suppress(OSError, PowerFailure):
+            Faults(patch, error, at)
+            run(out)
+        resumed = (out / "config.json").is_file()
+        if resumed:
+            assert not check_run(out).bad, at
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", lambda handle: None)
+            run(out, resume=resumed)
+        assert results(out) == expected, at
+        assert not check_run(out).bad, at
+
+
+@pytest.mark.filterwarnings("ignore::edl.config.RunWarning")
+@pytest.mark.parametrize(("error", "first"), [(OSError, 41), (PowerFailure, 30)])
+def test_a_fault_at_some_operations_is_resumed_to_the_same_bits(often, tmp_path, monkeypatch, error, first):
+    check_every(53, first, error, tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::edl.config.RunWarning")
+@pytest.mark.parametrize("error", [OSError, PowerFailure])
+def test_a_fault_at_every_operation_is_resumed_to_the_same_bits(often, tmp_path, monkeypatch, error):
+    check_every(1, 0, error, tmp_path, monkeypatch)
+
+
+def test_a_log_that_cannot_be_written_does_not_end_the_run(often, tmp_path, monkeypatch):
+    run(tmp_path / "whole")
+    write, calls = store.Folder.write_log, []
+
+    def fail(folder, rows):
+        calls.append(len(rows))
+        if len(calls) < 4:
+            raise OSError(28, "No space left on device")
+        return write(folder, rows)
+
+    monkeypatch.setattr(store.Folder, "write_log", fail)
+    with pytest.warns(RunWarning, match=r"the log could not be written .*No space left.* The run goes on") as caught:
+        run(tmp_path / "run")
+    assert len(caught) == 1
+    assert results(tmp_path / "run") == results(tmp_path / "whole")
+
+
+def test_a_checkpoint_that_cannot_be_written_does_not_end_the_run(often, tmp_path, monkeypatch):
+    run(tmp_path / "whole")
+
+    def fail(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store.Folder, "save_checkpoint", fail)
+    with pytest.warns(RunWarning, match="a checkpoint could not be written"):
+        run(tmp_path / "run")
+    assert results(tmp_path / "run") == results(tmp_path / "whole")
+
+
+def test_every_rename_is_followed_by_a_sync_of_the_folder(tmp_path, monkeypatch):
+    folder = store.create(tmp_path / "run")
+    folder.start_manifest()
+    seen, replace, fsync = [], os.replace, os.fsync
+    monkeypatch.setattr(os, "replace", lambda *args: (seen.append("rename"), replace(*args))[1])
+
+    def sync(handle):
+        seen.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    folder.write("checkpoint/progress.json", b"{}")
+    assert seen == ["file", "file", "rename", "folder", "rename", "folder"]
+
+
+def test_a_damaged_checkpoint_is_replaced_by_the_one_before(often, tmp_path, monkeypatch):
+    run(tmp_path / "whole")
+    save, out = store.Folder.save_checkpoint, tmp_path / "run"
+
+    def stop_after_two(folder, state, notes):
+        save(folder, state, notes)
+        if notes["iteration"] == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.Folder, "save_checkpoint", stop_after_two)
+        with pytest.raises(KeyboardInterrupt):
+            run(out)
+    shutil.copytree(out, tmp_path / "without")
+    (out / store.CHECKPOINT).write_bytes(b"garbage")
+    with pytest.warns(RunWarning, match="continues from the checkpoint before"):
+        run(out, resume=True)
+    (tmp_path / "without" / store.CHECKPOINT).unlink()
+    run(tmp_path / "without", resume=True)
+    assert results(out) == results(tmp_path / "without") == results(tmp_path / "whole")
+
+
+def test_two_damaged_checkpoints_are_rejected_with_the_remedy(often, tmp_path, monkeypatch):
+    out, write = tmp_path / "run", session.Session._write_checkpoint
+
+    def stop_after_two(self, stage, position, spent, part):
+        write(self, stage, position, spent, part)
+        if position.iteration == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session.Session, "_write_checkpoint", stop_after_two)
+        with pytest.raises(KeyboardInterrupt):
+            run(out)
+    for name in (store.CHECKPOINT, store.PREVIOUS_CHECKPOINT):
+        (out / name).write_bytes(b"garbage")
+    with pytest.raises(ConfigError, match=r"state\.safetensors is damaged.*Delete it"):
+        run(out, resume=True)

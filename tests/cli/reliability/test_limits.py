@@ -1,0 +1,43 @@
+"""A run or sweep that is too large is refused with an estimate, before anything is computed or written."""
+
+import pytest
+
+from edl.config import ConfigError
+from edl.runs import grid, limits
+from edl.runs.config import RunConfig
+from tests.cli.settings import TINY
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--learner.ppo.iterations", "1000000000"], r"iterations.*(needs at least .*GiB of memory|would take over)"),
+        (["--explorer.iterations", "1000000000"], r"iterations.*(needs at least .*GiB of memory|would take over)"),
+        (["--learner.ppo.iterations", "100000000000"], r"learner\.ppo\.iterations must be at most 2147483647"),
+        (["--num-seeds", "1000000000"], r"num_seeds must be at most 100000 \(got 1000000000\)"),
+        (["--num-skills", "1000000000"], r"num_skills must be at most 100000 \(got 1000000000\)"),
+        (["--explorer.rollouts", "1000000000"], "the arrays of this run are too large"),
+        (["--explorer.rollouts", "10000000"], r"stage 'explore' .* needs at least .* of memory, and there are"),
+        (["--learner.ppo.hidden", "1000000"], r"stage 'learn' .* needs at least .* of memory, and there are"),
+    ],
+)
+def test_absurd_numbers_are_refused_before_any_stage_runs(check_rejected, tmp_path, monkeypatch, words, message):
+    monkeypatch.setattr(limits, "total_memory", lambda: 4.0 * 2**30)
+    hidden = ["--learner.ppo.hidden", "1000000", "1000000"] if "--learner.ppo.hidden" in words else words
+    check_rejected(["run", *TINY, *hidden, "--out", tmp_path / "run"], message)
+    assert not (tmp_path / "run").exists()
+
+
+def test_many_skills_are_refused_by_the_memory_of_their_evaluation(monkeypatch):
+    monkeypatch.setattr(limits, "total_memory", lambda: 2.0**30)
+    limits.check_sizes(RunConfig(num_skills=5000))
+    with pytest.raises(ConfigError, match=r"num_skills=50000 needs about 7\.45 GiB of memory to evaluate"):
+        limits.check_sizes(RunConfig(num_skills=50_000))
+
+
+def test_the_points_of_a_grid_are_counted_before_they_are_expanded():
+    axes = {f"learner.{name}": list(range(1, 101)) for name in ("epsilon", "a", "b", "c")}
+    with pytest.raises(ConfigError, match=r"at most 10,000 points \(got 100,000,000\)"):
+        grid.parse({"grid": axes}, "sweep.toml")
+    with pytest.raises(ConfigError, match=r"at most 10,000 points \(got 1,000,000\)"):
+        grid.parse({"grid": {"seed": list(range(1_000_000))}}, "sweep.toml")
