@@ -54,8 +54,9 @@ bench: install ## Measure speed, next to other libraries if they are installed
 reproduce: install ## Reproduce every figure of the paper (hours on two cores, minutes on a large GPU)
 	$(BIN)/edl reproduce all
 
-docs: install ## Write the API reference to build/docs
-	$(BIN)/pdoc --output-directory build/docs edl
+docs: install ## Write docs/settings.md, and the API reference to build/docs
+	$(BIN)/python docs/generate_settings.py
+	$(BIN)/pdoc --output-directory build/docs edl edl.api edl.runs.config edl.envs edl.baselines edl.interop.skill_env
 
 browser: install ## Find or install a Chromium for the tests of report.html
 	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from edl.cli import COMMANDS, main
+from edl.envs.layouts import parse
+from edl.evaluate.metrics import METRICS
+from edl.runs.grid import read
 from tests.doc_pages import blocks
 
 ROOT = Path(__file__).parents[1]
@@ -87,11 +90,37 @@ def test_readme_lists_every_command():
     assert {words[1] for words in commands_of_readme()} == set(COMMANDS)
 
 
+def test_the_page_of_metrics_lists_all_of_them():
+    page = (ROOT / "docs" / "metrics.md").read_text("utf-8")
+    listed = re.findall(r"^\| `(\w+)` \| (\w+) \| (\w+) \|", page, re.MULTILINE)
+    assert set(listed) == {(metric.name, metric.unit, metric.direction) for metric in METRICS.values()}
+
+
+def test_the_maze_of_the_page_is_a_maze(tmp_path: Path):
+    (block,) = [block for block in blocks(ROOT / "docs" / "maze_format.md") if block.file == "my_maze.txt"]
+    layout = parse(block.text, "my_maze")
+    assert len(layout.cells) == 12
+    assert {(1.0, 0.0), (0.0, -1.0)} <= {tuple(map(float, cell)) for cell in layout.cells}
+
+
+def test_the_sweep_of_the_page_is_a_grid(tmp_path: Path):
+    (block,) = [block for block in blocks(ROOT / "docs" / "sweep.md") if block.file == "sweep.toml"]
+    (tmp_path / "sweep.toml").write_text(block.text)
+    grid = read(tmp_path / "sweep.toml")
+    assert len(grid.points) == 6
+    assert grid.metric == "best_skill_distance"
+    assert grid.points[0].config.num_seeds == 3
+
+
 @pytest.mark.slow
-def test_example_of_the_readme_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_examples_of_the_readme_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    (example,) = [block for block in blocks(ROOT / "README.md") if block.language == "python"]
+    first, second = [block for block in blocks(ROOT / "README.md") if block.language == "python"]
     names: dict[str, Any] = {}
-    exec(compile(example.text, "README.md", "exec"), names)
-    assert names["run"].metrics["aggregate"]["goal_success"]["mean"] >= 0.95
+    exec(compile(first.text, "README.md", "exec"), names)
+    assert names["run"].metrics["goal_success"] >= 0.95
     assert names["action"].shape == (2,)
+    assert names["episodes"].features.shape == (20, 51, 2)
+    exec(compile(second.text, "README.md", "exec"), names)
+    assert names["run"].metrics["goal_success"] >= 0.95
+    assert names["other"].policy.codes.shape[0] == 5

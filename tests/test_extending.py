@@ -1,4 +1,4 @@
-"""The files of docs/extending.md register an env, an explorer, a discoverer and a method from outside, and run."""
+"""The files of docs/extending.md register an env, methods, a metric and a figure from outside the package, and run."""
 
 import contextlib
 import importlib
@@ -11,10 +11,13 @@ import numpy as np
 import pytest
 
 import edl
-from edl import baselines, discover, envs, explore
+from edl import baselines, discover, envs, evaluate, explore, figures
+from edl.runs.pipeline import stage_keys
 from tests.doc_pages import DOCS, blocks
 
-REGISTRIES = (envs.ENVS, explore.METHODS, discover.METHODS, baselines.METHODS)
+REGISTRIES = (
+    envs.ENVS, explore.METHODS, discover.METHODS, baselines.METHODS, evaluate.METRICS, figures.FIGURES,
+)  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -38,6 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (folder / name).write_text(text)
     with registries_restored(), pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
+        patch.chdir(folder)
         yield folder
     for name in names:
         sys.modules.pop(Path(name).stem, None)
@@ -53,7 +57,7 @@ def test_registered_env_explorer_and_discoverer_run(use: ModuleType):
     run = use.run
     assert run.env.horizon == 10
     assert run.config.explore == "rays"
-    assert run.skills.goals.shape == (1, 4, 2)
+    assert run.skills.goals.shape == (4, 2)
     assert np.asarray(run.states.samples)[..., 0].min() > -2
     assert 0 <= run.metrics["aggregate"]["goal_success"]["mean"] <= 1
     assert {row["stage"] for row in run.log} == {"explore", "discover", "learn"}
@@ -66,14 +70,28 @@ def test_derived_settings_reach_the_registered_methods(use: ModuleType):
 
 
 def test_registered_method_runs(use: ModuleType):
-    assert use.baseline.policy.codes.shape == (1, 4, 4)
-    assert all(row["mean_length"][0] > 0 for row in use.baseline.log)
+    assert use.baseline.policy.codes.shape == (4, 4)
+    assert all(row["mean_length"] > 0 for row in use.baseline.log)
 
 
-def test_metric_is_computed_from_a_run(use: ModuleType):
-    lengths = importlib.import_module("metric").lengths
-    assert lengths.shape == (4, 20)
-    assert (lengths > 0).all()
+def test_registered_metric_is_part_of_the_results(use: ModuleType):
+    first, metrics = use.run.seed(0), use.run.metrics
+    played = evaluate.rollouts(
+        stage_keys(use.run.config, "evaluate")[0], first.env, first.policy, first.skills.codes, first.skills.goals
+    )
+    moves = np.diff(np.asarray(played.features), axis=-2) / np.asarray(first.states.samples).std(axis=0)
+    by_hand = np.linalg.norm(moves, axis=-1).sum(axis=-1).mean()
+    assert metrics["per_seed"][0]["path_length"] == pytest.approx(by_hand, rel=1e-4)
+    assert metrics["random"]["path_length"] > 0
+    assert metrics["aggregate"]["path_length"]["mean"] == metrics["per_seed"][0]["path_length"]
+    assert use.baseline.metrics["per_seed"][0]["path_length"] > 0
+
+
+def test_registered_figure_and_metric_are_in_the_report(use: ModuleType):
+    report = (use.run.path / "report.html").read_text()
+    assert "Mean length of the last five moves of each skill." in report
+    assert "Path length" in report
+    assert (use.run.path / "figures" / "last_steps.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_own_script_makes_the_methods_available_to_every_command(
