@@ -1,11 +1,13 @@
 """Imports, package data, pinned versions, the compile cache, and the targets of the Makefile."""
 
 import importlib.resources
+import importlib.util
 import os
 import re
 import subprocess
 import sys
 import tomllib
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -156,3 +158,46 @@ def test_make_help_lists_every_target():
     assert targets is not None
     listed = subprocess.check_output(["make", "--no-print-directory", "-C", str(ROOT)], text=True)
     assert set(re.findall(r"make ([a-z-]+)", listed)) >= set(targets[1].split())
+
+
+@pytest.fixture
+def build_hook(monkeypatch):
+    """`hatch_build.py`, which is imported when a wheel is built. hatchling is installed for the build only."""
+    interface = types.SimpleNamespace(MetadataHookInterface=object)
+    monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", interface)
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_links_of_a_published_readme_are_absolute_and_point_to_files(build_hook):
+    text = build_hook.with_absolute_links((ROOT / "README.md").read_text(), "https://host/owner/edl/", "1.2.0")
+    targets = re.findall(r"!?\[[^\]]*\]\(([^)\s]+)\)", text) + re.findall(r'(?:src|href)="([^"]+)"', text)
+    assert len(targets) > 20
+    for target in targets:
+        assert target.startswith(("https://", "#")), target
+        if target.startswith("https://host/"):
+            path = re.fullmatch(r"https://host/owner/edl/(?:raw|blob)/v1\.2\.0/([^#]+)(?:#.*)?", target)
+            assert path is not None, target
+            assert (ROOT / path.group(1)).exists(), target
+    assert re.search(r"!\[[^\]]*\]\(https://host/owner/edl/raw/v1\.2\.0/", text) or 'src="https://host' in text
+
+
+def test_links_elsewhere_are_kept_and_development_versions_point_to_the_newest_commit(build_hook):
+    text = "[a](https://b/c) [d](#e) ![f](./g.png) [h](docs/i.md#j)"
+    found = build_hook.with_absolute_links(text, "https://host/edl", "1.2.0.dev0")
+    raw, blob = "https://host/edl/raw/HEAD", "https://host/edl/blob/HEAD"
+    assert found == f"[a](https://b/c) [d](#e) ![f]({raw}/g.png) [h]({blob}/docs/i.md#j)"
+
+
+def test_the_build_hook_reads_the_version_and_sets_the_readme(build_hook):
+    hook = build_hook.AbsoluteLinks()
+    hook.root = str(ROOT)
+    metadata = {"urls": {"Source": "https://host/edl"}}
+    hook.update(metadata)
+    assert build_hook.read_version(ROOT) == edl.__version__
+    assert metadata["readme"]["content-type"] == "text/markdown"
+    assert "](docs/" not in metadata["readme"]["text"]
+    hook.update(plain := {})
+    assert plain["readme"]["text"] == (ROOT / "README.md").read_text()

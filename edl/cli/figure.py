@@ -24,7 +24,7 @@ class FigureOptions(Options):
     """Options of ``edl figure``."""
 
     only: tuple[str, ...] = ()
-    """Names of figures, e.g. skills, states, assignments, curves. All by default."""
+    """Names of figures, e.g. skills, states, assignments, curves, pictures. All by default."""
     format: Literal["png", "svg", "pdf"] = "png"
     """Format of the figures."""
     dims: Annotated[str | None, tyro.conf.arg(metavar="DIMS")] = None

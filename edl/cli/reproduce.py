@@ -19,7 +19,7 @@ from edl.config import check
 from edl.paper import FIGURES
 from edl.paper.recipes import ReproductionConfig
 from edl.paper.reproduce import INDEX, expand, reproduce
-from edl.runs.interrupt import interrupted
+from edl.runs.interrupt import forward_interrupts, interrupted
 from edl.runs.progress import Progress
 from edl.runs.workers import default_jobs, disable_preallocation
 
@@ -77,7 +77,10 @@ def main(words: list[str]) -> int:
     settings = ReproductionConfig(options.preset, options.num_seeds, options.seed)
     jobs, progress = options.jobs or default_jobs(), ReproductionDisplay(console)
     try:
-        records = reproduce(options.names, options.out, settings, redraw=options.redraw, jobs=jobs, progress=progress)
+        with forward_interrupts():
+            records = reproduce(
+                options.names, options.out, settings, redraw=options.redraw, jobs=jobs, progress=progress
+            )
     except KeyboardInterrupt as stop:
         raise interrupted(f"Continue with: edl reproduce {shlex.join(words)}".rstrip(), stop) from stop
     console.print(verdicts_table(records))

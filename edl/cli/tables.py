@@ -12,7 +12,7 @@ from rich.console import Console
 from edl.api.display import format_duration
 from edl.cli.console import new_console, print_labelled, print_line
 from edl.config import ConfigError, check
-from edl.runs.interrupt import interrupted
+from edl.runs.interrupt import forward_interrupts, interrupted
 from edl.runs.store import Folder
 from edl.runs.workers import default_jobs, disable_preallocation
 from edl.tables import TABLES, TableSettings
@@ -99,6 +99,7 @@ def measure(names: list[str], options: Options, words: list[str], console: Conso
     settings = TableSettings(**fields, tuned=not options.untuned)
     try:
         jobs, progress = options.jobs or default_jobs(), TablesDisplay(console)
-        return make_tables(names, options.out, settings, runs=options.runs, jobs=jobs, progress=progress)
+        with forward_interrupts():
+            return make_tables(names, options.out, settings, runs=options.runs, jobs=jobs, progress=progress)
     except KeyboardInterrupt as stop:
         raise interrupted(f"Continue with: edl tables {shlex.join(words)}".rstrip(), stop) from stop

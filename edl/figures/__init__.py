@@ -98,8 +98,9 @@ OTHER_CAPTIONS = {
     ),
     "coverage": ("Coverage", "Share of the reachable bins that the explorer visited; mean and range over seeds."),
     "robot": ("Robot", "One rollout of each skill, from its start to its end. The camera follows the robot."),
+    "pictures": ("Pictures", "One episode of each skill, from its start to its end, as the env renders it."),
 }
-"""Title and caption of the figures of exploration and of robots."""
+"""Title and caption of the figures of exploration, of robots, and of envs that render."""
 
 
 def run_figures(data: RunData) -> dict[str, Figure]:

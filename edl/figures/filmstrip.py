@@ -1,4 +1,4 @@
-"""Pictures of a robot: one row per skill, from the start of an episode to its end."""
+"""Pictures of a robot or of an env that renders: one row per skill, from the start of an episode to its end."""
 
 import numpy as np
 from jaxtyping import UInt8

@@ -4,6 +4,7 @@ A worker is started as a separate program and not by `multiprocessing`, which wo
 imports neither JAX nor the rest of edl. Messages are small arrays over a pipe.
 """
 
+import inspect
 import os
 import sys
 import traceback
@@ -15,6 +16,8 @@ import gymnasium
 import numpy as np
 
 Factory = Callable[[], gymnasium.Env]
+PICTURE_WIDTH = 240
+"""Width of a rendered picture in pixels, at most."""
 
 
 class StepFailure(Exception):
@@ -59,6 +62,20 @@ class EnvSlots:
             ends.append((terminated, truncated))
         return np.concatenate([self._check(slots, observations), np.array(ends, np.float32)], axis=1)
 
+    def render(self, slots: Sequence[int]) -> np.ndarray:
+        """One picture per slot, no wider than `PICTURE_WIDTH`."""
+        pictures = []
+        for slot in slots:
+            try:
+                picture = self.envs[slot].render()
+            except Exception as error:
+                raise StepFailure(slot, f"could not be rendered: it {_describe(error)}") from error
+            if not isinstance(picture, np.ndarray) or picture.dtype != np.uint8 or picture.shape[2:] != (3,):
+                found = f"shape {picture.shape}" if isinstance(picture, np.ndarray) else type(picture).__name__
+                raise StepFailure(slot, f"returned no RGB picture from render() (got {found})")
+            pictures.append(_shrunk(picture))
+        return np.stack(pictures)
+
     def close(self) -> None:
         for env in self.envs.values():
             env.close()
@@ -86,6 +103,24 @@ class EnvSlots:
         return rows
 
 
+def make_rendering(factory: Factory) -> gymnasium.Env:
+    """An env whose ``render()`` returns a picture."""
+    if _takes_render_mode(factory):
+        return factory(render_mode="rgb_array")  # type: ignore[call-arg]
+    env = factory()
+    if env.render_mode is None:
+        env.unwrapped.render_mode = "rgb_array"  # most envs look at it when they render
+    return env
+
+
+def _takes_render_mode(factory: Factory) -> bool:
+    try:
+        parameters = inspect.signature(factory).parameters
+    except (TypeError, ValueError):  # some built-in callables have no signature
+        return False
+    return "render_mode" in parameters
+
+
 def _as_integer(space: gymnasium.spaces.Discrete) -> Callable[[np.ndarray], list]:
     return lambda actions: (actions[:, 0].astype(np.int64) + int(space.start)).tolist()
 
@@ -95,6 +130,14 @@ def _as_box(space: Any) -> Callable[[np.ndarray], np.ndarray]:
         return np.clip(actions.reshape(-1, *space.shape).astype(space.dtype), space.low, space.high)
 
     return convert
+
+
+def _shrunk(picture: np.ndarray) -> np.ndarray:
+    """The picture with blocks of pixels averaged."""
+    side = -(-picture.shape[1] // PICTURE_WIDTH)
+    height, width = picture.shape[0] // side, picture.shape[1] // side
+    blocks = picture[: height * side, : width * side].reshape(height, side, width, side, 3)
+    return blocks.mean(axis=(1, 3)).astype(np.uint8)
 
 
 def _describe(error: Exception) -> str:
@@ -121,7 +164,10 @@ def serve(pipe: Connection) -> None:
         except (EOFError, KeyboardInterrupt):
             return slots.close()
         try:
-            pipe.send(slots.reset(chosen, values) if task == "reset" else slots.step(chosen, values))
+            if task == "render":
+                pipe.send(slots.render(chosen))
+            else:
+                pipe.send(slots.reset(chosen, values) if task == "reset" else slots.step(chosen, values))
         except StepFailure as failure:
             pipe.send((failure.slot, failure.reason))
 

@@ -31,9 +31,10 @@ TRIAL_STEPS = 100
 """Number of steps over which the time per step is measured."""
 
 
-def make(env_id: str, **arguments: Any) -> gymnasium.Env:
+def make(env_id: str, *, render_mode: str | None = None, **arguments: Any) -> gymnasium.Env:
     """`gymnasium.make` without its checker, which reports what we check ourselves."""
-    return gymnasium.make(env_id, disable_env_checker=True, **arguments)
+    rendering = {} if render_mode is None else {"render_mode": render_mode}
+    return gymnasium.make(env_id, disable_env_checker=True, **rendering, **arguments)
 
 
 def host_env(

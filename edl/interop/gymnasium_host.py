@@ -37,7 +37,8 @@ class GymnasiumHost:
         self.name, self.horizon, self.workers = name, horizon, workers
         self.size = int(np.prod(first.observation_space.shape or ()))
         self.failure: str | None = None
-        self._factory, self._first, self._lock = factory, first, threading.Lock()
+        self.factory, self.render_modes = factory, tuple((first.metadata or {}).get("render_modes") or ())
+        self._first, self._lock = first, threading.Lock()
         self._envs: EnvSlots | EnvWorkers | None = None
         self._clear()
 
@@ -134,7 +135,7 @@ class GymnasiumHost:
             if self._envs is None:
                 first, self._first = self._first, None
                 pool = self.workers > 0
-                self._envs = EnvWorkers(self._factory, self.workers) if pool else EnvSlots(self._factory, first)
+                self._envs = EnvWorkers(self.factory, self.workers) if pool else EnvSlots(self.factory, first)
             chosen = slots.tolist()
             return self._envs.reset(chosen, values) if task == "reset" else self._envs.step(chosen, values)
         except StepFailure as failure:

@@ -18,8 +18,6 @@ from edl.envs.base import Env
 from edl.envs.host import check_hosts
 from edl.envs.maze import Maze
 from edl.envs.mjx.divergence import check_physics
-from edl.envs.mjx.env import MjxEnv, MjxMaze
-from edl.envs.mjx.render import NO_RENDERER, render_poses
 from edl.envs.rollout import Episode
 from edl.envs.success import success_of
 from edl.evaluate import Evaluator
@@ -51,6 +49,7 @@ from edl.runs import store
 from edl.runs.config import RunConfig
 from edl.runs.executables import call_once, compile_once
 from edl.runs.failures import marked
+from edl.runs.films import Film, film_figure, film_of
 from edl.runs.pipeline import stage_keys
 from edl.runs.provenance import read_provenance
 from edl.runs.resolve import Context
@@ -62,8 +61,6 @@ from edl.types import Keys
 
 DIMENSIONS = 2
 """Coverage of an env that is not a maze is over this many of its first features."""
-ROBOT_PICTURES, MAX_ROBOT_ROWS = 6, 12
-"""Pictures per rollout of a robot, and the number of skills that are shown."""
 CLASSIFIED, PICKED, PRACTISED, ON_FLOOR = 1, 2, 3, 5
 """Numbers that are folded into a seed's key for the classifier, for picked codes, for practice episodes, and for the
 protocol of robots in the open (`edl.runs.cross_check` uses 4). The scored rollouts use the key itself."""
@@ -367,10 +364,10 @@ def draw_figures(run: Run, found: Evaluation) -> Drawings:
     panel, played = None, None
     if found.episodes is not None:
         played = _one_seed(found.episodes, 0)
-    frames = None if played is None else robot_frames(run.env, played)
+    film = None if played is None else _film(run, played)
     if played is not None:
-        panel = panel_of(run, played, frames)
-    drawn = figures_of(run, played, found.random, frames=frames)
+        panel = panel_of(run, played, None if film is None else film.frames)
+    drawn = figures_of(run, played, found.random, film=film)
     return Drawings({name: figures.to_png(figure) for name, figure in drawn.items()}, panel)
 
 
@@ -385,11 +382,17 @@ def draw_run(run: Run, dims: str | None = None) -> dict[str, Any]:
         raise ConfigError(f"a maze is drawn in its own two dimensions (got dims={dims!r}). Leave out --dims.")
     axes = None if dims is None else parse_axes(dims, run.env.feature_size)
     played = None if run.policy is None else _one_seed(_play(run)[0], 0)
-    frames = None if played is None else robot_frames(run.env, played)
-    drawn = figures_of(run, played, None, axes, frames)
+    film = None if played is None else _film(run, played)
+    drawn = figures_of(run, played, None, axes, film)
     for figure in drawn.values():
         show_axes(figure, axes)
     return drawn
+
+
+def _film(run: Run, played: Episode) -> Film | None:
+    policy = run.seed(0).policy
+    assert policy is not None  # it has played
+    return film_of(run.env, policy, played)
 
 
 def figures_of(
@@ -397,11 +400,11 @@ def figures_of(
     played: Episode | None,
     random: Mapping[str, float | None] | None,
     axes: Any = None,
-    frames: UInt8[np.ndarray, "k f h w 3"] | None = None,
+    film: Film | None = None,
 ) -> dict[str, Any]:
     """The figures of the run's first seed, by name: of its skills or else its codes, and of its exploration.
 
-    ``played`` are the rollouts of its skills, and ``frames`` pictures of a robot. ``axes`` are those of
+    ``played`` are the rollouts of its skills, and ``film`` pictures of one of each. ``axes`` are those of
     `edl.figures.axes`; by default, the first two features are drawn.
     """
     from edl import figures
@@ -417,7 +420,7 @@ def figures_of(
     if played is not None:
         shown |= {"rows": run.log, "random": random, "title": _title(run)}
         drawn = figures.run_figures(figures.RunData(run.layout, project(_paths(played), axes), **shown))
-        drawn |= robot_figure(run.env, frames)
+        drawn |= film_figure(film)
     elif run.skills is not None and run.states is not None:
         drawn = figures.code_figures(run.layout, **shown)
     return drawn | explored
@@ -480,30 +483,6 @@ def _explored(run: Run, states: States, axes: Any = None) -> dict[str, Any]:
 
 def _curves(bins: BinGrid, experience: Experience, steps: Int[Array, " c"]) -> Float[Array, "seeds c"]:
     return jax.vmap(lambda each: coverage_curve(bins, each, steps))(experience)
-
-
-def robot_frames(env: Env, episodes: Episode) -> UInt8[np.ndarray, "k f h w 3"] | None:
-    """Pictures of a robot: one rollout of each skill. None if the env is no robot, or if there is no renderer."""
-    if not isinstance(env, MjxEnv | MjxMaze):
-        return None
-    poses = np.asarray(episodes.observations)[:MAX_ROBOT_ROWS, 0][:, _robot_times(env), : env.physics.model.nq]
-    frames = render_poses(env, poses.reshape(-1, poses.shape[-1]))
-    return None if frames is None else frames.reshape(*poses.shape[:2], *frames.shape[1:])
-
-
-def _robot_times(env: Env) -> Int[np.ndarray, " f"]:
-    return np.linspace(0, env.horizon, ROBOT_PICTURES).astype(int)
-
-
-def robot_figure(env: Env, frames: UInt8[np.ndarray, "k f h w 3"] | None) -> dict[str, Any]:
-    """The pictures of a robot, if the env is one; a message if there is no renderer."""
-    from edl import figures
-
-    if not isinstance(env, MjxEnv | MjxMaze):
-        return {}
-    if frames is None:
-        return {"robot": figures.message_figure(NO_RENDERER)}
-    return {"robot": figures.filmstrip_figure(frames, _robot_times(env).tolist())}
 
 
 def _discovered(first: Run) -> dict[str, Any]:

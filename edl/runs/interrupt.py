@@ -8,15 +8,20 @@ block for long therefore runs in a second thread (`Interrupt.run_interruptible`)
 """
 
 import contextlib
+import multiprocessing
+import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import TypeVar
 
 T = TypeVar("T")
 POLL_SECONDS = 0.1
-
-
+REPEATED_SECONDS = 1.0
+"""A signal that arrives again within this time is the same request: `timeout` and schedulers signal a process and then
+its process group, and a process that has workers passes its own signal on to them."""
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Windows has no SIGHUP."""
 
@@ -77,26 +82,63 @@ class Interrupt:
 
 @contextlib.contextmanager
 def catch_interrupts() -> Iterator[Interrupt]:
-    """An `Interrupt` that the first signal sets. A second signal of the same kind ends the process at once.
+    """An `Interrupt` that the first signal sets. A second one of its kind, a moment later, ends the process at once.
 
     A signal that is ignored (``nohup edl run ... &``) stays ignored, and the previous handlers are restored at the end.
     """
     interrupt = Interrupt()
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupt
-        return
 
-    def request(number: int, frame: object) -> None:
-        interrupt.number = number
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    def request(number: int) -> None:
+        if interrupt.number is None:
+            interrupt.number = number
+
+    with _handled(request):
+        yield interrupt
+
+
+@contextlib.contextmanager
+def forward_interrupts() -> Iterator[None]:
+    """Pass a signal on to the worker processes of this process, which save and stop; raise `Interrupted` here.
+
+    A terminal sends Ctrl-C to all of them, but `kill` and schedulers may signal this process alone.
+    """
+
+    def stop(number: int) -> None:
+        for worker in multiprocessing.active_children():
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                if worker.pid is not None:
+                    os.kill(worker.pid, number)
+        raise Interrupted(number=number)
+
+    with _handled(stop):
+        yield
+
+
+@contextlib.contextmanager
+def _handled(first: Callable[[int], None]) -> Iterator[None]:
+    """Call ``first`` with the number of the first signal of each kind. A later one has its default effect."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    since: dict[int, float] = {}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if number not in since:
+            since[number] = time.monotonic()
+            first(number)
+        elif time.monotonic() - since[number] > REPEATED_SECONDS:
+            if number == signal.SIGINT:
+                signal.default_int_handler(number, frame)
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
 
     previous = {number: signal.getsignal(number) for number in SIGNALS}
     # A handler that was not installed from Python is None: it is left alone.
     caught = {number: handler for number, handler in previous.items() if handler not in (signal.SIG_IGN, None)}
     for number in caught:
-        signal.signal(number, request)
+        signal.signal(number, handle)
     try:
-        yield interrupt
+        yield
     finally:
         for number, handler in caught.items():
             signal.signal(number, handler)

@@ -39,7 +39,26 @@ class Line(gymnasium.Env):
         return bad, 0.0, False, False, {}
 
 
-class FailingLine(Line):
+class Lamp(Line):
+    """A line that renders: a white column at the position, in a black picture of 480 x 640 pixels."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012  Gymnasium's name and type
+
+    def __init__(self, render_mode=None, **settings):
+        super().__init__(**settings)
+        self.render_mode = render_mode
+
+    def render(self):
+        assert self.render_mode == "rgb_array"
+        if os.environ.get("LAMP_IS_BROKEN"):
+            raise RuntimeError("there is no display")
+        picture = np.zeros((480, 640, 3), np.uint8)
+        column = int(np.clip(320 + 300 * self.state[0], 0, 620))
+        picture[:, column : column + 20] = 255
+        return picture
+
+
+class FailingLine(Lamp):
     """Fails at its third step with the trouble in the environment variable ``LINE_TROUBLE``, in any process."""
 
     def step(self, action):

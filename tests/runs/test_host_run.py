@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import edl
+from edl.cli import main
 from edl.config import ConfigError
 from edl.discover.kmeans import KMeansConfig
 from edl.envs.host import EnvError
@@ -13,6 +14,7 @@ from edl.interop import gymnasium_envs
 from edl.interop.env_names import make_env
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
+from edl.runs import films
 from tests.interop.hosted import FailingLine
 
 PPO = PPOConfig(iterations=3, rollouts=8, epochs=1, minibatches=2, hidden=(8,), normalise=True)
@@ -65,6 +67,20 @@ def test_a_run_whose_env_failed_can_be_resumed_and_loaded(folder, monkeypatch):
     ours = run.numpy_policy().mode(np.zeros(2), 1)
     expected = run.policy.mode(jnp.zeros(2), run.policy.codes[1])
     np.testing.assert_allclose(ours, expected, atol=1e-5)
+
+
+def test_the_report_and_edl_figure_show_pictures_of_the_skills(folder, monkeypatch):
+    """After the test above, the run is finished."""
+    assert (folder / "figures" / "pictures.png").stat().st_size > 1000
+    assert "as the env renders it" in (folder / "report.html").read_text()
+    words = ["figure", str(folder), "--env", "tests.interop.hosted:FailingLine", "--only", "pictures", "--format"]
+    assert main([*words, "svg"]) == 0
+    drawn = (folder / "figures" / "pictures.svg").read_text()
+    assert drawn.count("<image") == SETTINGS["num_skills"] * films.NUM_PICTURES
+    monkeypatch.setenv("LAMP_IS_BROKEN", "1")
+    assert main([*words, "svg"]) == 0
+    drawn = (folder / "figures" / "pictures.svg").read_text()
+    assert "<image" not in drawn
 
 
 def test_settings_that_an_env_does_not_support_are_rejected():

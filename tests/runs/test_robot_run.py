@@ -14,7 +14,7 @@ from edl.envs.mjx import render
 from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
-from edl.runs import evaluation
+from edl.runs import evaluation, films
 from edl.runs.config import RunConfig
 from edl.runs.cross_check import cross_check, describe_cross_check
 from edl.runs.result import load
@@ -65,7 +65,7 @@ def test_without_a_renderer_there_is_a_message(ball_run, monkeypatch):
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     assert render.render_poses(ball_run.env, np.zeros((2, 2))) is None
     episodes = jax.tree.map(lambda x: x[0], evaluation.evaluate_run(load(ball_run.path)).episodes)
-    (figure,) = evaluation.robot_figure(ball_run.env, evaluation.robot_frames(ball_run.env, episodes)).values()
+    (figure,) = films.film_figure(films.film_of(ball_run.env, ball_run.seeds[0].policy, episodes)).values()
     assert "no offscreen renderer" in figure.texts[0].get_text()
 
 

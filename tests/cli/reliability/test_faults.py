@@ -1,11 +1,13 @@
-"""A fault at any write, rename or sync of a run loses nothing: resuming gives the same bits.
+"""A fault at any write, rename, sync or deletion of a run loses nothing: resuming gives the same bits.
 
 `Faults` counts these operations and lets one of them fail, in two ways: the operation fails, as on a full disk, and the
-program may clean up; or the process ends at once, as after a power failure, and nothing is cleaned up.
+program may clean up; or the process ends at once, as after a power failure, and nothing is cleaned up. A write that
+fails has written half of its bytes.
 """
 
 import builtins
 import contextlib
+import io
 import itertools
 import os
 import pathlib
@@ -16,19 +18,24 @@ import zlib
 
 import pytest
 
+import edl
+from edl.cli import main
 from edl.config import ConfigError, RunWarning
 from edl.explore.random_walk import RandomWalkConfig
 from edl.runs import driver, evaluation, session, store
 from edl.runs.checking import check_run
-from edl.runs.config import RunConfig
-from edl.runs.run import execute_run
+from tests.cli.settings import LEARN
 
-CONFIG = RunConfig(
-    explore="random_walk",
-    explorer=RandomWalkConfig(iterations=3, rollouts=2, num_samples=16),
-    discover="kmeans",
-    num_skills=2,
-)
+SETTINGS = {
+    "explore": "random_walk",
+    "explorer": RandomWalkConfig(iterations=3, rollouts=2, num_samples=16),
+    "discover": "kmeans",
+    "num_skills": 2,
+    "until": "discover",
+}
+WORDS = ["--explore", "random_walk", "--explorer.iterations", "3", "--explorer.rollouts", "2"]
+WORDS += ["--explorer.num-samples", "16", "--discover", "kmeans", "--num-skills", "2", *LEARN]
+WORDS += ["--learner.ppo.iterations", "2"]
 
 
 def chunk(kind, data):
@@ -38,7 +45,7 @@ def chunk(kind, data):
 PNG = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0))
 PNG += chunk(b"IDAT", zlib.compress(bytes(4))) + chunk(b"IEND", b"")
 """A picture of one pixel."""
-ARTIFACTS = ("config.json", "states.safetensors", "skills.safetensors")
+ARTIFACTS = ("config.json", "states.safetensors", "skills.safetensors", "policy.safetensors")
 
 
 class PowerFailure(BaseException):
@@ -49,31 +56,59 @@ class Faults:
     """Lets operation number ``at`` on the file system fail. Without a number, it only counts."""
 
     def __init__(self, monkeypatch, error, at=None):
-        self.count, self.at, self.error, self.ended = 0, at, error, False
-        for module, name in ((os, "fsync"), (os, "replace"), (builtins, "open")):
-            monkeypatch.setattr(module, name, self.wrapped(getattr(module, name), name))
-        unlink = pathlib.Path.unlink
-        # After a power failure nothing is cleaned up.
-        monkeypatch.setattr(pathlib.Path, "unlink", lambda *a, **k: None if self.ended else unlink(*a, **k))
+        self.kinds, self.at, self.error, self.ended = [], at, error, False
+        open_file = builtins.open
+        # A sync takes long and changes nothing.
+        self.wrap(monkeypatch, os, "fsync", lambda handle: None)
+        self.wrap(monkeypatch, os, "replace", os.replace)
+        self.wrap(monkeypatch, pathlib.Path, "unlink", pathlib.Path.unlink)
 
-    def wrapped(self, function, name):
+        def open_counted(path, mode="r", *args, **keywords):
+            return FaultyFile(path, self) if mode == "xb" else open_file(path, mode, *args, **keywords)
+
+        monkeypatch.setattr(builtins, "open", open_counted)
+
+    def wrap(self, monkeypatch, module, name, function):
         def call(*args, **keywords):
-            if name == "open" and not (len(args) > 1 and args[1] == "xb"):
-                return function(*args, **keywords)
-            self.count += 1
-            if self.ended or self.count - 1 == self.at:
-                self.ended = self.error is PowerFailure
-                if name == "open" and self.ended:  # some bytes arrived
-                    with function(*args, **keywords) as file:
-                        file.write(b"half")
-                raise self.error("fault")
-            return None if name == "fsync" else function(*args, **keywords)  # a sync takes long and changes nothing
+            self.step(name)
+            return function(*args, **keywords)
 
-        return call
+        monkeypatch.setattr(module, name, call)
+
+    def step(self, kind):
+        """Count an operation; raise if this is the one that fails, and at all later ones after a power failure."""
+        self.kinds.append(kind)
+        if self.ended or len(self.kinds) - 1 == self.at:
+            self.ended = self.error is PowerFailure
+            raise self.error("fault")
 
 
-def run(out, resume=False):
-    return execute_run(CONFIG, out=out, resume=resume, until="discover")
+class FaultyFile(io.BufferedWriter):
+    """A new file. A write that fails has written half of its bytes."""
+
+    def __init__(self, path, faults):
+        self.faults = faults
+        faults.step("create")
+        super().__init__(io.FileIO(path, "xb"))
+
+    def write(self, data):
+        try:
+            self.faults.step("write")
+        except BaseException:
+            super().write(data[: len(data) // 2])
+            raise
+        return super().write(data)
+
+
+def run(out):
+    """Run as a Python user does: the same call starts a run, and continues it."""
+    return edl.run("square", out=out, **SETTINGS)
+
+
+def run_command(out):
+    """Run as on the command line: all three stages."""
+    words = ["--resume"] if (out / "config.json").is_file() else WORDS
+    return main(["run", *words, "--out", str(out)])
 
 
 @pytest.fixture
@@ -88,46 +123,51 @@ def often(monkeypatch):
 def results(path):
     log = [{k: v for k, v in row.items() if k != "seconds"} for row in store.Folder(path).read_log()]
     metrics = {k: v for k, v in store.Folder(path).read_json("metrics.json").items() if k != "seconds"}
-    return [*((path / name).read_bytes() for name in ARTIFACTS), log, metrics]
+    artifacts = [(path / name).read_bytes() for name in ARTIFACTS if (path / name).is_file()]
+    return [*artifacts, log, metrics]
 
 
-def check_every(stride, first, error, tmp_path, monkeypatch):
-    """Let every ``stride``-th operation fail in a run of its own, resume it, and compare."""
+def check_every(stride, first, error, run, tmp_path, monkeypatch):
+    """Let every ``stride``-th operation fail in a run of its own, resume it, and compare. Returns the operations."""
     run(tmp_path / "whole")
     expected = results(tmp_path / "whole")
     with monkeypatch.context() as patch:
         faults = Faults(patch, error)
         run(tmp_path / "counted")
-        total = faults.count
-    assert total > 60  # config, provenance, three checkpoints, two artifacts, log, progress, report, metrics
     for at in itertools.count(first, stride):
-        if at >= total:
-            break
+        if at >= len(faults.kinds):
+            return faults.kinds
         out = tmp_path / f"{at}"
         with monkeypatch.context() as patch, contextlib.suppress(OSError, PowerFailure):
             Faults(patch, error, at)
             run(out)
-        resumed = (out / "config.json").is_file()
-        if resumed:
-            assert not check_run(out).bad, at
+        if (out / "config.json").is_file():
+            assert not check_run(out).bad, (at, faults.kinds[at])
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", lambda handle: None)
-            run(out, resume=resumed)
-        assert results(out) == expected, at
-        assert not check_run(out).bad, at
+            run(out)
+        assert results(out) == expected, (at, faults.kinds[at])
+        assert not check_run(out).bad, (at, faults.kinds[at])
+        shutil.rmtree(out)
 
 
 @pytest.mark.filterwarnings("ignore::edl.config.RunWarning")
-@pytest.mark.parametrize(("error", "first"), [(OSError, 41), (PowerFailure, 30)])
+@pytest.mark.parametrize(("error", "first"), [(OSError, 52), (PowerFailure, 37)])
 def test_a_fault_at_some_operations_is_resumed_to_the_same_bits(often, tmp_path, monkeypatch, error, first):
-    check_every(53, first, error, tmp_path, monkeypatch)
+    kinds = check_every(83, first, error, run, tmp_path, monkeypatch)
+    # config, provenance, three checkpoints, two artifacts, log, progress, figures, report and metrics, and their hashes
+    assert len(kinds) > 100
+    assert set(kinds) == {"create", "write", "fsync", "replace", "unlink"}
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::edl.config.RunWarning")
+@pytest.mark.parametrize("run", [run, run_command])
 @pytest.mark.parametrize("error", [OSError, PowerFailure])
-def test_a_fault_at_every_operation_is_resumed_to_the_same_bits(often, tmp_path, monkeypatch, error):
-    check_every(1, 0, error, tmp_path, monkeypatch)
+def test_a_fault_at_every_operation_is_resumed_to_the_same_bits(often, tmp_path, monkeypatch, capsys, error, run):
+    kinds = check_every(1, 0, error, run, tmp_path, monkeypatch)
+    with capsys.disabled():
+        print(f"\n{run.__name__}, {error.__name__}: {len(kinds)} faults")
 
 
 def test_a_log_that_cannot_be_written_does_not_end_the_run(often, tmp_path, monkeypatch):
@@ -190,9 +230,9 @@ def test_a_damaged_checkpoint_is_replaced_by_the_one_before(often, tmp_path, mon
     shutil.copytree(out, tmp_path / "without")
     (out / store.CHECKPOINT).write_bytes(b"garbage")
     with pytest.warns(RunWarning, match="continues from the checkpoint before"):
-        run(out, resume=True)
+        run(out)
     (tmp_path / "without" / store.CHECKPOINT).unlink()
-    run(tmp_path / "without", resume=True)
+    run(tmp_path / "without")
     assert results(out) == results(tmp_path / "without") == results(tmp_path / "whole")
 
 
@@ -211,4 +251,4 @@ def test_two_damaged_checkpoints_are_rejected_with_the_remedy(often, tmp_path, m
     for name in (store.CHECKPOINT, store.PREVIOUS_CHECKPOINT):
         (out / name).write_bytes(b"garbage")
     with pytest.raises(ConfigError, match=r"state\.safetensors is damaged.*Delete it"):
-        run(out, resume=True)
+        run(out)
