@@ -17,6 +17,7 @@ from edl.runs import store
 from edl.runs.config import DERIVED, NESTED, RunConfig
 from edl.runs.loggers import LogTarget
 from edl.runs.presets import RECIPES, complete, from_json
+from edl.runs.result import saved_config
 
 NAMES = ("env", "preset", "explore", "discover")
 """The settings that decide which flags exist."""
@@ -99,6 +100,7 @@ def starting_point(words: Sequence[str], method: str = "edl") -> RunConfig:
     out, file = given(words, "out"), given(words, "config")
     if "--resume" in words and out is not None and (Path(out) / store.CONFIG).is_file():
         folder = store.open_run(out)
+        saved_config(folder)  # its message names the file
         return from_json(folder.read_json(store.CONFIG), str(folder.place(store.CONFIG)), method=method, **named)
     if file is not None:
         return from_json(store.parse_json(store.read_file(file), file), file, method=method, **named)

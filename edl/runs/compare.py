@@ -11,6 +11,7 @@ from edl.config import ConfigError, check_name
 from edl.evaluate.metrics import METRICS, NOT_METRICS, definitions_note, definitions_of
 from edl.evaluate.statistics import aggregate, improvement_interval, probability_of_improvement
 from edl.runs import store
+from edl.runs.result import check_metrics
 
 FIRST_NAMES = {"zero_shot_distance": "best_skill_distance", "zero_shot_picked_distance": "zero_shot_distance"}
 """Metrics that edl 0.1 wrote under other names, and their present names."""
@@ -140,7 +141,7 @@ def _entry(run: str, metric: str, values: list[float], first: list[float]) -> En
 def _seeds(path: str | Path) -> list[dict[str, Any]]:
     """The metrics of each seed, by their present names."""
     folder = store.open_run(path)
-    metrics = folder.read_json(store.METRICS)
+    metrics = check_metrics(folder.read_json(store.METRICS), str(folder.place(store.METRICS)))
     try:
         seeds: list[dict[str, Any]] = [dict(seed) for seed in metrics["per_seed"]]
         renamed = FIRST_NAMES if definitions_of(metrics) == 1 else {}

@@ -14,6 +14,7 @@ from edl.config import ConfigError, check_numbers
 from edl.envs import Env, Layout
 from edl.envs.random_maze import is_random
 from edl.envs.registry import ENVS
+from edl.evaluate.metrics import METRICS
 from edl.interop.env_names import allow_import, is_maze, remember_factory
 from edl.interop.numpy_policy import to_numpy
 from edl.interop.numpy_skills import NumpySkills
@@ -116,15 +117,27 @@ def read_metrics(folder: Folder, *, damaged_is_none: bool = False) -> dict[str, 
 def check_metrics(found: Any, whose: str) -> dict[str, Any]:
     """Reject metrics whose parts have the wrong type."""
 
+    def number(each: Any) -> bool:
+        return each is None or isinstance(each, int | float)
+
     def numbers(part: Any) -> bool:
         return isinstance(part, dict) and all(isinstance(each, int | float) for each in part.values())
+
+    def seed(part: Any) -> bool:
+        return isinstance(part, dict) and all(number(value) for name, value in part.items() if name in METRICS)
+
+    def interval(part: Any) -> bool:
+        return part is None or (isinstance(part, list) and len(part) == 2 and all(map(number, part)))
+
+    def statistics(part: Any) -> bool:
+        return isinstance(part, dict) and number(part.get("mean")) and interval(part.get("ci95"))
 
     whole = (
         isinstance(found, dict)
         and isinstance(found.get("per_seed", []), list)
-        and all(isinstance(seed, dict) for seed in found.get("per_seed", []))
-        and isinstance(found.get("aggregate") or {}, dict)
-        and all(each is None or isinstance(each, dict) for each in (found.get("aggregate") or {}).values())
+        and all(map(seed, found.get("per_seed", [])))
+        and isinstance(found.get("aggregate", {}), dict | None)
+        and all(each is None or statistics(each) for each in (found.get("aggregate") or {}).values())
         and numbers(found.get("steps", {}))
         and numbers(found.get("seconds", {}))
     )

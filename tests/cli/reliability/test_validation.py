@@ -5,6 +5,7 @@ The folders have no manifest.json, whose hashes would reject most of them before
 
 import json
 import re
+import shutil
 
 import jax.numpy as jnp
 import pytest
@@ -51,25 +52,44 @@ def check_one_message(capsys, words, said):
     assert not re.search(r"(delete|remove) (the|this) folder", message, re.IGNORECASE), message
 
 
-def craft(path, name, change):
+@pytest.fixture(scope="module")
+def folder(finished, tmp_path_factory):
+    """A copy of the finished run without a manifest."""
+    path = tmp_path_factory.mktemp("crafted") / "run"
+    shutil.copytree(finished, path)
     (path / MANIFEST).unlink(missing_ok=True)
-    content = json.loads((path / name).read_text())
-    (path / name).write_text(json.dumps(change(content)))
+    return path
+
+
+@pytest.fixture
+def crafted(folder):
+    """The folder, and a function that changes one of its JSON files. Afterwards all files are as before."""
+    before = {place: place.read_bytes() for place in folder.rglob("*") if place.is_file()}
+
+    def craft(name, change):
+        content = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(change(content)))
+        return folder
+
+    yield craft
+    for place in folder.rglob("*"):
+        if place.is_file() and place not in before:
+            place.unlink()
+    for place, data in before.items():
+        place.write_bytes(data)
 
 
 CONFIGS = {
-    "no skills": (at("num_skills", 0), "num_skills must be at least 1"),
-    "negative skills": (at("num_skills", -1), "num_skills must be at least 1"),
-    "other skills": (at("num_skills", 4), "skills.safetensors|states.safetensors"),
+    "no skills": (at("num_skills", 0), "config.json.*num_skills must be an integer of at least 1"),
+    "negative skills": (at("num_skills", -1), "config.json.*num_skills must be an integer of at least 1"),
     "skills as text": (at("num_skills", "3"), "num_skills must be an integer"),
     "skills as a fraction": (at("num_skills", 2.5), "num_skills must be an integer"),
     "skills without end": (at("num_skills", 1e400), "num_skills must be|not valid JSON|finite"),
-    "negative seed": (at("seed", -1), "seed must be"),
-    "large seed": (at("seed", 2**70), "seed must be|64 bits"),
+    "negative seed": (at("seed", -1), "config.json.*seed"),
+    "large seed": (at("seed", 2**70), "config.json.*seeds? must be"),
     "seed as a list": (at("seed", [0]), "seed must be an integer"),
-    "no seeds": (at("num_seeds", 0), "num_seeds must be at least 1"),
-    "more seeds": (at("num_seeds", 2), "states.safetensors|skills.safetensors|policy.safetensors"),
-    "a baseline's name": (at("method", "diayn"), "config.json|states.safetensors|policy.safetensors"),
+    "no seeds": (at("num_seeds", 0), "config.json.*num_seeds must be an integer of at least 1"),
+    "a baseline's name": (at("method", "diayn"), "config.json|other settings: method was 'diayn' and is now 'edl'"),
     "an unknown method": (at("method", "none"), "unknown method 'none'"),
     "an unknown explorer": (at("explore", "none"), "unknown explorer 'none'"),
     "an unknown discoverer": (at("discover", "none"), "unknown discoverer 'none'"),
@@ -77,8 +97,8 @@ CONFIGS = {
     "an unknown env": (at("env", "none"), "none"),
     "env as a number": (at("env", 5), "env must be"),
     "negative horizon": (at("horizon", -1), "horizon must be"),
-    "half a region": (at("region", "x >"), "region"),
-    "region as a list": (at("region", [1]), "region must be"),
+    "half a region": (at("region", "x >"), "region|states.safetensors was made with other settings"),
+    "region as a list": (at("region", [1]), "region in .*config.json must be text"),
     "learner as a number": (at("learner", 3), "learner"),
     "ppo as text": (at("learner.ppo", "x"), "ppo"),
     "no iterations": (at("learner.ppo.iterations", 0), "iterations must be"),
@@ -93,12 +113,18 @@ CONFIGS = {
 
 @pytest.mark.parametrize(("change", "said"), CONFIGS.values(), ids=CONFIGS)
 @pytest.mark.parametrize("command", ["evaluate", "resume"])
-def test_a_crafted_config_is_rejected(copied, capsys, change, said, command):
-    craft(copied, "config.json", change)
-    before = (copied / "metrics.json").read_bytes()
-    words = ["evaluate", copied] if command == "evaluate" else ["run", "--resume", "--out", copied]
+def test_a_crafted_config_is_rejected(crafted, capsys, change, said, command):
+    path = crafted("config.json", change)
+    before = (path / "metrics.json").read_bytes()
+    words = ["evaluate", path] if command == "evaluate" else ["run", "--resume", "--out", path]
     check_one_message(capsys, words, said)
-    assert (copied / "metrics.json").read_bytes() == before
+    assert (path / "metrics.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(("name", "value"), [("num_skills", 4), ("num_seeds", 2)])
+def test_artifacts_of_another_size_are_rejected(crafted, capsys, name, value):
+    path = crafted("config.json", at(name, value))
+    check_one_message(capsys, ["evaluate", path], r"(states|skills)\.safetensors was made with other settings")
 
 
 PROGRESS = {
@@ -116,9 +142,9 @@ PROGRESS = {
 
 @pytest.mark.parametrize("change", PROGRESS.values(), ids=PROGRESS)
 @pytest.mark.parametrize("command", ["evaluate", "resume"])
-def test_a_crafted_progress_file_is_rejected(copied, capsys, change, command):
-    craft(copied, store.PROGRESS, change)
-    words = ["evaluate", copied] if command == "evaluate" else ["run", "--resume", "--out", copied]
+def test_a_crafted_progress_file_is_rejected(crafted, capsys, change, command):
+    path = crafted(store.PROGRESS, change)
+    words = ["evaluate", path] if command == "evaluate" else ["run", "--resume", "--out", path]
     check_one_message(capsys, words, r"progress\.json is damaged.*delete it: `edl run --resume`")
 
 
@@ -135,17 +161,17 @@ METRICS = {
 
 
 @pytest.mark.parametrize("change", METRICS.values(), ids=METRICS)
-def test_crafted_metrics_are_rejected(copied, capsys, change):
-    craft(copied, "metrics.json", change)
-    check_one_message(capsys, ["compare", copied, copied], r"metrics\.json is damaged.*edl evaluate")
+def test_crafted_metrics_are_rejected(finished, crafted, capsys, change):
+    path = crafted("metrics.json", change)
+    check_one_message(capsys, ["compare", finished, path], r"metrics\.json (is damaged|has no per_seed).*edl evaluate")
 
 
 @pytest.mark.parametrize(
     "change", [to([]), to("x"), at("packages", 3), at("packages", [1])], ids=["a list", "text", "a number", "names"]
 )
-def test_a_crafted_provenance_is_rejected(copied, capsys, change):
-    craft(copied, "provenance.json", change)
-    check_one_message(capsys, ["run", "--resume", "--out", copied], r"provenance\.json is damaged.*delete it")
+def test_a_crafted_provenance_is_rejected(crafted, capsys, change):
+    path = crafted("provenance.json", change)
+    check_one_message(capsys, ["run", "--resume", "--out", path], r"provenance\.json is damaged.*delete it")
 
 
 NOTES = {"stage": "learn", "iteration": 3, "sums": {}, "spent": {"seconds": 1.0, "compile_seconds": 1.0}}
@@ -162,9 +188,8 @@ CHECKPOINTS = {
 
 
 @pytest.mark.parametrize("notes", CHECKPOINTS.values(), ids=CHECKPOINTS)
-def test_a_crafted_checkpoint_is_rejected(copied, capsys, notes):
-    (copied / "policy.safetensors").unlink()
-    craft(copied, store.PROGRESS, at("learn", MISSING))
-    folder = store.Folder(copied)
-    folder.save(store.CHECKPOINT, {"x": jnp.zeros(3)}, notes)
-    check_one_message(capsys, ["run", "--resume", "--out", copied], r"state\.safetensors")
+def test_a_crafted_checkpoint_is_rejected(crafted, capsys, notes):
+    path = crafted(store.PROGRESS, at("learn", MISSING))
+    (path / "policy.safetensors").unlink()
+    store.Folder(path).save(store.CHECKPOINT, {"x": jnp.zeros(3)}, notes)
+    check_one_message(capsys, ["run", "--resume", "--out", path], r"state\.safetensors")
