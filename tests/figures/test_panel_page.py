@@ -127,6 +127,30 @@ def test_a_click_in_the_far_room_plays_a_skill_that_ends_near(report, page):
 
 
 @pytest.mark.browser
+def test_no_frame_is_painted_with_an_empty_canvas(report, page):
+    """The canvas is cleared when its size is set, also by the observer that runs between a frame and its paint."""
+    page.emulate_media(reduced_motion="reduce")
+    page.add_init_script("""
+      window.painted = [];
+      const look = () => {
+        const canvas = document.querySelector("#studio .frame canvas");
+        const pixels = canvas?.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        if (pixels) painted.push([canvas.width, pixels.some((value) => value !== 0)]);
+        requestAnimationFrame(look);
+      };
+      requestAnimationFrame(look);
+    """)
+    page.goto(report)
+    wait_until(page, "painted.length > 4")
+    page.set_viewport_size({"width": 700, "height": 600})
+    wait_until(page, "painted.at(-1)[0] !== painted[0][0]")
+    pixels(page)
+    frames = page.evaluate("painted")
+    # In the first frame `look` runs before the panel draws.
+    assert all(full for _, full in frames[1:]), frames
+
+
+@pytest.mark.browser
 def test_the_first_paint_takes_less_than_a_second(report, page):
     paint = "performance.getEntriesByName('first-contentful-paint').map((entry) => entry.startTime)"
     times = []

@@ -94,9 +94,9 @@ export class App {
       this.readAddress();
       this.replay();
     });
+    // Observers run after the animation frame and before the paint: a canvas that is cleared here must be drawn here.
     new ResizeObserver(() => {
-      this.panels.forEach((panel) => panel.view.fit());
-      this.request();
+      for (const panel of this.panels) if (panel.view.fit()) panel.draw(this.time);
     }).observe(this.root);
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.request());
     new IntersectionObserver((entries) => {
