@@ -13,6 +13,7 @@ from edl.studio.server import read_studio
 from tests.studio.conftest import TOKEN, Server
 
 NASTY = "<img src=x onerror=alert(1)>"
+PANEL = {"kind": "maze", "title": NASTY, "seeds": [{"seed": 0}]}
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def old_run(server: Server):
     config = {"env": "square", "method": "edl", "explore": NASTY, "discover": "kmeans", "num_skills": 2, "num_seeds": 1}
     (path / "config.json").write_text(json.dumps(config))
     (path / "metrics.json").write_text(json.dumps({"aggregate": {"goal_success": {"mean": 0.5}}}))
-    (path / "report.html").write_text(report_html({}, {}, {}, panel={"kind": "maze", "title": NASTY}))
+    (path / "report.html").write_text(report_html({}, {}, {}, panel=PANEL))
     (path / "figures" / "skills.png").write_bytes(b"\x89PNG")
     yield path
     shutil.rmtree(path)
@@ -138,7 +139,7 @@ def test_files_of_a_run(server, old_run):
     report = server.ask("/api/runs/old/files/report")
     assert report.headers["content-security-policy"] == "sandbox allow-scripts; frame-ancestors 'none'"
     assert report.headers["x-content-type-options"] == "nosniff"
-    assert server.ask("/api/runs/old/files/panel").json["panel"] == [{"kind": "maze", "title": NASTY}]
+    assert server.ask("/api/runs/old/files/panel").json["panel"] == [PANEL]
     assert server.ask("/api/runs/old/files/thumbnail").headers["content-type"] == "image/png"
     assert server.ask("/api/runs/old").json["maze"]["name"] == "square"
     refused = server.ask("/api/runs/old/resume", {})

@@ -3,7 +3,7 @@
 import { App } from "./app.js";
 import { element } from "./elements.js";
 import { ask, pathOf } from "./server.js";
-import { makeSource } from "./sources.js";
+import { makeSource, ofSeed } from "./sources.js";
 import { View, densityOf } from "./view.js";
 
 const ROLLOUTS = 4;
@@ -118,11 +118,12 @@ class RunPage {
       view.drawField("density", (place) => [28, 108, 161, 215 * at(place)]);
     }
     if (panel) {
-      const source = makeSource(panel), state = { rollouts: ROLLOUTS, noise: true, seed: 0, start: null, goal: null };
+      const state = { rollouts: ROLLOUTS, noise: true, noiseSeed: 0, start: null, goal: null };
+      const source = makeSource(ofSeed(panel, 0));
       view.drawTrails(source.groups(state, "all", null), Infinity);
     }
     view.drawWalls();
-    const places = panel?.goals ?? goals;
+    const places = panel?.seeds[0].goals ?? goals;
     if (places && view.data.colours.length >= places.length) view.drawGoals(places, () => true);
     else if (places) for (const [x, y] of places) view.dot(x, y, 5);
   }
