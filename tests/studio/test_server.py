@@ -97,8 +97,10 @@ def test_large_bodies_are_refused(server):
     assert "at most 1000000 bytes" in answer.json["error"]
     # Without a Content-Length the bytes are counted.
     chunks = (b"%x\r\n" % 100_000 + b" " * 100_000 + b"\r\n") * 11 + b"0\r\n\r\n"
-    answer = server.ask("/api/maze", chunks, Transfer_Encoding="chunked", Content_Length="")
-    assert answer.status in (400, 413)
+    answer = server.ask("/api/maze", chunks, Transfer_Encoding="chunked")
+    assert answer.status == 413
+    assert "at most 1000000 bytes" in answer.json["error"]
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize(
@@ -121,6 +123,16 @@ def test_no_path_leads_out_of_the_folder(server, path, tmp_path):
     # "runs/../secret" has the form of an action, which must be a POST.
     assert answer.status == (405 if path.endswith(("/../secret", "%2fsecret")) else 404)
     assert answer.json["error"]
+
+
+def test_a_link_in_a_run_is_not_followed(server, old_run, tmp_path):
+    secret = tmp_path / "secret.html"
+    secret.write_text("secret")
+    (old_run / "report.html").unlink()
+    (old_run / "report.html").symlink_to(secret)
+    answer = server.ask("/api/runs/old/files/report")
+    assert answer.status == 404
+    assert answer.json["error"] == "run 'old' has no file 'report.html'."
 
 
 def test_the_list_of_runs(server, old_run):
@@ -146,6 +158,7 @@ def test_files_of_a_run(server, old_run):
     assert refused.status == 400
     assert "run 'old' is done" in refused.json["error"]
     assert server.ask("/api/runs/old/explode", {}).status == 404
+    assert "there is no file 'config'" in server.ask("/api/runs/old/files/config").json["error"]
 
 
 def test_every_module_that_a_page_imports_is_served(server):
@@ -168,6 +181,7 @@ def test_every_module_that_a_page_imports_is_served(server):
         ("+-+\n|S \n+-+\n", 2, 3, "leaks to the outside"),
         ("+-+\n|X|\n+-+\n", 2, 2, "unknown character 'X'"),
         ("+-+-+\n|S| |\n+-+-+\n", 2, 4, "cannot be reached"),
+        ("+-" * 300 + "+\n|S" + "  " * 299 + "|\n" + "+-" * 300 + "+\n", 3, 601, "more than 256 cells along a side"),
     ],
 )
 def test_bad_mazes_are_refused_with_their_place(server, text, row, column, words):

@@ -19,6 +19,7 @@ export async function showRun(root, name) {
 class RunPage {
   constructor(root, name) {
     this.name = name;
+    this.shown = {};
     this.badge = element("span", { class: "badge" });
     this.about = element("p", { class: "lede" });
     this.problem = element("p", { class: "problem", role: "alert" });
@@ -58,6 +59,7 @@ class RunPage {
     const { run } = this, how = run.method === "edl" ? `${run.explore} + ${run.discover}` : run.method;
     this.about.textContent = `${run.num_skills} skills, ${how}${run.region ? `, prior ${run.region}` : ""}`;
     if (run.maze) this.view = new View(this.canvas, { maze: run.maze, colours: [] });
+    new ResizeObserver(() => this.view?.fit() && this.drawMaze(this.shown)).observe(this.live);
     await this.showStatus(run.status);
     this.draw({});
     if (run.status !== "done") this.connect();
@@ -97,6 +99,7 @@ class RunPage {
   }
 
   draw(live) {
+    this.shown = live;
     const { stage, iteration, iterations, rate, metrics } = live;
     this.bar.value = iterations ? iteration / iterations : 0;
     const speed = rate ? ` · ${Math.round(rate).toLocaleString("en")} steps/s` : "";
