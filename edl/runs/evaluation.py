@@ -390,6 +390,18 @@ def draw_run(run: Run, dims: str | None = None) -> dict[str, Any]:
     return drawn
 
 
+def animate_run(run: Run) -> bytes:
+    """The skills of the run's first seed as a GIF."""
+    from edl.figures.animation import skills_gif
+
+    if run.policy is None:
+        raise ConfigError(f"{str(run.path)!r} has no policy. Learn one with `edl learn`.")
+    run = with_good_seeds(run)
+    assert run.policy is not None
+    goals, played = _goals_of(run.policy, run.skills), _one_seed(_play(run)[0], 0)
+    return skills_gif(run.layout, _paths(played), None if goals is None else np.asarray(goals[0]), _title(run))
+
+
 def figures_of(
     run: Run,
     played: Episode | None,

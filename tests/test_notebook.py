@@ -1,0 +1,48 @@
+"""docs/first_hour.ipynb runs from top to bottom: with little training here, and as it is in the slow test."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.test_examples import little_training  # noqa: F401
+
+NOTEBOOK = Path(__file__).parents[1] / "docs" / "first_hour.ipynb"
+
+
+def cells(kind: str) -> list[str]:
+    found = json.loads(NOTEBOOK.read_text("utf-8"))
+    return ["".join(cell["source"]) for cell in found["cells"] if cell["cell_type"] == kind]
+
+
+def run_notebook() -> dict[str, Any]:
+    """Execute the code cells in order, in one namespace, as a kernel does. They use no magics."""
+    names: dict[str, Any] = {}
+    for number, code in enumerate(cells("code")):
+        exec(compile(code, f"{NOTEBOOK.name}[{number}]", "exec"), names)
+    return names
+
+
+def test_the_notebook_is_stored_without_results():
+    found = json.loads(NOTEBOOK.read_text("utf-8"))
+    code = [cell for cell in found["cells"] if cell["cell_type"] == "code"]
+    assert found["nbformat"] == 4
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+    assert len({cell["id"] for cell in found["cells"]}) == len(found["cells"])
+
+
+@pytest.mark.usefixtures("little_training")
+def test_the_notebook_runs(capsys: pytest.CaptureFixture[str]):
+    names = run_notebook()
+    assert names["skills"].goals.shape == (6, 2)
+    assert names["ends"].shape == (20, 2)
+    assert f"and then skill {names['second']} at" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_notebook_learns():
+    names = run_notebook()
+    assert names["explored"].metrics["data_coverage"] > 0.9
+    assert names["run"].metrics["goal_success"] > 0.95
+    assert names["last"] == pytest.approx([-2, -2], abs=1.5)
