@@ -305,12 +305,30 @@ def to_json(data: Any) -> str:
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
+SIDE_BY_SIDE = (
+    "Click a place: every run picks the skill for it by its own rule, and plays it. "
+    "Start, noise, speed and cursor are shared."
+)
+
+
 def page_of_runs(runs: Sequence[PanelData]) -> str:
     """A page that shows runs side by side, with one cursor for all of them."""
+    return _page(runs, " and ".join(str(run["title"]) for run in runs), "Runs side by side", SIDE_BY_SIDE)
+
+
+def page_of_run(run: PanelData) -> str:
+    """A page that shows the panel of one run and nothing else, to be embedded in another page."""
+    return _page([run], str(run["title"]), "", "", ' class="embedded"')
+
+
+def _page(runs: Sequence[PanelData], title: str, heading: str, lede: str, kind: str = "") -> str:
     template = read_web("compare.html")
     style = read_web("page.css") + read_web("studio.css")
     return string.Template(template).substitute(
-        title=html.escape(" and ".join(str(run["title"]) for run in runs)),
+        title=html.escape(title),
+        heading=heading,
+        lede=lede,
+        kind=kind,
         policy=content_policy([script_of(ENTRY)]),
         style=style,
         panels=panel_html(runs, MAX_PAGE - len(template) - len(style)),
