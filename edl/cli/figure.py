@@ -8,9 +8,9 @@ import tyro
 from edl.cli.console import new_console, print_labelled
 from edl.cli.evaluate import Options
 from edl.cli.summary import print_summary
-from edl.config import check_name
+from edl.config import check, check_name
 from edl.runs import store
-from edl.runs.evaluation import draw_figures, draw_run, reevaluate, write_report
+from edl.runs.evaluation import animate_run, draw_figures, draw_run, reevaluate, write_report
 from edl.runs.result import load
 
 ABOUT = (
@@ -25,8 +25,8 @@ class FigureOptions(Options):
 
     only: tuple[str, ...] = ()
     """Names of figures, e.g. skills, states, assignments, curves, pictures. All by default."""
-    format: Literal["png", "svg", "pdf"] = "png"
-    """Format of the figures."""
+    format: Literal["png", "svg", "pdf", "gif"] = "png"
+    """Format of the figures. gif is an animation of the skills."""
     dims: Annotated[str | None, tyro.conf.arg(metavar="DIMS")] = None
     """Features on the two axes, e.g. '0,2'. angle(0,1) is the angle of a cosine and a sine: 'angle(0,1),2'."""
 
@@ -47,6 +47,8 @@ def draw_only(options: FigureOptions) -> int:
     """Draw some of the figures of the run's first seed."""
     from edl.figures.style import to_pdf, to_png, to_svg
 
+    if options.format == "gif":
+        return animate(options)
     run = load(options.run, env=options.env)
     drawn = draw_run(run, options.dims)
     for name in options.only:
@@ -56,4 +58,15 @@ def draw_only(options: FigureOptions) -> int:
     with store.locked(folder):
         for name in options.only or drawn:
             print_labelled(console, "wrote", str(folder.write(f"figures/{name}.{options.format}", encode(drawn[name]))))
+    return 0
+
+
+def animate(options: FigureOptions) -> int:
+    """Write figures/skills.gif."""
+    check(set(options.only) <= {"skills"}, f"only the skills can be a gif (got --only {' '.join(options.only)}).")
+    check(options.dims is None, "a gif shows the first two features. Leave out --dims.")
+    folder = store.open_run(options.run)
+    with store.locked(folder):
+        path = folder.write("figures/skills.gif", animate_run(load(options.run, env=options.env)))
+    print_labelled(new_console(), "wrote", str(path))
     return 0

@@ -13,7 +13,7 @@ import io
 import json
 import re
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -41,6 +41,10 @@ MAX_BINS = 64
 """Maximum number of bins of the explored density along each side."""
 MAX_RECORDED = 10
 """Maximum number of recorded rollouts per skill."""
+MAX_STATES = 201
+"""Maximum number of states of a recorded rollout; others are left out at equal intervals."""
+MAX_PAGE = 1_000_000
+"""Maximum number of bytes of a page with several seeds. Seeds that do not fit are left out, and the page says so."""
 STRIP_WIDTH = 160
 """Width in pixels of one picture of a robot."""
 ENTRY = "main"
@@ -49,15 +53,36 @@ PanelData = dict[str, Any]
 
 
 def maze_panel(
-    title: str,
+    title: str, layout: Layout, horizon: int, seeds: Iterable[PanelData | None], num_seeds: int = 1
+) -> PanelData | None:
+    """The panel of a run in a maze; None if the page does not know its kind of policy.
+
+    `maze_seed` makes the seeds, one after the other until the page is full; ``num_seeds`` is how many there are.
+    """
+    kept = first_seeds(seeds, MAX_PAGE)
+    if not kept:
+        return None
+    return {
+        "kind": "maze",
+        "title": title,
+        "numSeeds": num_seeds,
+        "horizon": horizon,
+        "maxAction": MAX_ACTION,
+        "maze": maze_json(layout),
+        "colours": palette(kept[0]["policy"]["codes"]["shape"][0]),
+        "seeds": kept,
+    }
+
+
+def maze_seed(
+    seed: int,
     layout: Layout,
-    horizon: int,
     policy: SkillPolicy,
     rule: PickRule | None,
     goals: Float[np.ndarray, "k 2"] | None = None,
     samples: Float[np.ndarray, "m 2"] | None = None,
 ) -> PanelData | None:
-    """The panel of one seed of a run in a maze; None if the page does not know its kind of policy."""
+    """What one training seed of a run in a maze has learned; None if the page does not know its kind of policy."""
     known = (
         policy.actor.activation in ACTIVATIONS
         and type(policy.distribution) in DISTRIBUTIONS
@@ -66,12 +91,7 @@ def maze_panel(
     if not known:
         return None
     return {
-        "kind": "maze",
-        "title": title,
-        "horizon": horizon,
-        "maxAction": MAX_ACTION,
-        "maze": maze_json(layout),
-        "colours": palette(policy.codes.shape[0]),
+        "seed": seed,
         "goals": None if goals is None else np.asarray(goals, float).round(4).tolist(),
         "policy": policy_json(policy),
         "pick": pick_json(rule),
@@ -80,35 +100,62 @@ def maze_panel(
 
 
 def recorded_panel(
-    title: str,
-    layout: Layout | None,
+    title: str, layout: Layout | None, seeds: Iterable[PanelData | None], num_seeds: int = 1
+) -> PanelData | None:
+    """The panel of rollouts that were recorded; None if they have only one feature. `recorded_seed` makes the seeds."""
+    kept = first_seeds(seeds, MAX_PAGE)
+    if not kept:
+        return None
+    bounds = np.array([each["bounds"] for each in kept])
+    return {
+        "kind": "recorded",
+        "title": title,
+        "numSeeds": num_seeds,
+        "maze": None if layout is None else maze_json(layout),
+        "bounds": [bounds[:, 0].min(axis=0).tolist(), bounds[:, 1].max(axis=0).tolist()],
+        "colours": palette(kept[0]["paths"]["shape"][0]),
+        "seeds": kept,
+    }
+
+
+def recorded_seed(
+    seed: int,
     paths: Float[np.ndarray, "k n t s"],
     rule: PickRule | None,
     goals: Float[np.ndarray, "k s"] | None = None,
     frames: UInt8[np.ndarray, "k f h w 3"] | None = None,
 ) -> PanelData | None:
-    """The panel of rollouts that were recorded, over the first two features; None if there is only one feature.
+    """Rollouts of one training seed over the first two features; None if there is only one feature.
 
     The page can use the run's pick rule if the two features are all of them; otherwise it picks by recorded ends.
     """
     if paths.shape[-1] < 2:
         return None
-    shown = np.asarray(paths[:, :MAX_RECORDED, :, :2], float)
+    times = np.unique(np.linspace(0, paths.shape[2] - 1, MAX_STATES).astype(int))
+    shown = np.asarray(paths[:, :MAX_RECORDED, times, :2], float)
     points = [shown.reshape(-1, 2)] + ([] if goals is None else [np.asarray(goals)[:, :2]])
     low, high = np.concatenate(points).min(axis=0), np.concatenate(points).max(axis=0)
     gap = np.maximum(0.05 * (high - low), 0.1)
     return {
-        "kind": "recorded",
-        "title": title,
-        "maze": None if layout is None else maze_json(layout),
+        "seed": seed,
         "bounds": [(low - gap).tolist(), (high + gap).tolist()],
-        "colours": palette(len(shown)),
         "goals": None if goals is None else np.asarray(goals, float)[:, :2].round(4).tolist(),
         "paths": encode_scaled(shown),
         "pick": pick_json(rule) if paths.shape[-1] == 2 and rule is not None else None,
         "explored": None,
         "strip": None if frames is None else strip_json(frames),
     }
+
+
+def first_seeds(seeds: Iterable[PanelData | None], room: int) -> list[PanelData]:
+    """The first seeds that take at most ``room`` bytes together, and at least one. None ends the seeds."""
+    kept: list[PanelData] = []
+    for seed in seeds:
+        room -= len(to_json(seed))
+        if seed is None or (kept and room < 0):
+            break
+        kept.append(seed)
+    return kept
 
 
 def maze_json(layout: Layout) -> dict[str, Any]:
@@ -238,25 +285,53 @@ def encode_scaled(array: np.ndarray) -> dict[str, Any]:
     return {**encode(np.rint(array / scale), np.int16), "scale": scale}
 
 
-def panel_html(runs: Sequence[PanelData]) -> str:
-    """The part of a page that shows the runs: an element for the panels, their data, and the script."""
-    # "<" never occurs in the data, so nothing in it can end the element.
-    data = json.dumps(runs, separators=(",", ":")).replace("<", "\\u003c")
+def panel_html(runs: Sequence[PanelData], room: int = MAX_PAGE) -> str:
+    """The part of a page that shows the runs: an element for the panels, their data, and the script.
+
+    It takes at most ``room`` bytes if one seed of each run fits.
+    """
+    script = script_of(ENTRY)
+    room -= len(script) + 1000
+    data = [{**run, "seeds": first_seeds(run["seeds"], room // len(runs))} for run in runs]
     return (
         '<div id="studio" class="card"><noscript>This panel needs JavaScript.</noscript></div>\n'
-        f'<script type="application/json" id="studio-data">{data}</script>\n'
-        f'<script type="module">{script_of(ENTRY)}</script>'
+        f'<script type="application/json" id="studio-data">{to_json(data)}</script>\n'
+        f'<script type="module">{script}</script>'
     )
+
+
+def to_json(data: Any) -> str:
+    """JSON without "<", so that nothing in it can end the element that contains it."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+SIDE_BY_SIDE = (
+    "Click a place: every run picks the skill for it by its own rule, and plays it. "
+    "Start, noise, speed and cursor are shared."
+)
 
 
 def page_of_runs(runs: Sequence[PanelData]) -> str:
     """A page that shows runs side by side, with one cursor for all of them."""
+    return _page(runs, " and ".join(str(run["title"]) for run in runs), "Runs side by side", SIDE_BY_SIDE)
+
+
+def page_of_run(run: PanelData) -> str:
+    """A page that shows the panel of one run and nothing else, to be embedded in another page."""
+    return _page([run], str(run["title"]), "", "", ' class="embedded"')
+
+
+def _page(runs: Sequence[PanelData], title: str, heading: str, lede: str, kind: str = "") -> str:
     template = read_web("compare.html")
+    style = read_web("page.css") + read_web("studio.css")
     return string.Template(template).substitute(
-        title=html.escape(" and ".join(str(run["title"]) for run in runs)),
+        title=html.escape(title),
+        heading=heading,
+        lede=lede,
+        kind=kind,
         policy=content_policy([script_of(ENTRY)]),
-        style=read_web("page.css") + read_web("studio.css"),
-        panels=panel_html(runs),
+        style=style,
+        panels=panel_html(runs, MAX_PAGE - len(template) - len(style)),
     )
 
 

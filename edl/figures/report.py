@@ -16,14 +16,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from matplotlib.figure import Figure
-from PIL import Image
+from PIL import Image, features
 
 from edl.evaluate.failures import failures_note
 from edl.evaluate.metrics import DEFINITIONS, definitions_note, definitions_of, within_text
 from edl.figures import numbers
 from edl.figures.curves import format_steps
 from edl.figures.palette import palette
-from edl.figures.panel import ENTRY, PanelData, content_policy, panel_html, read_web, script_of
+from edl.figures.panel import ENTRY, MAX_PAGE, PanelData, content_policy, panel_html, read_web, script_of
 from edl.figures.style import to_png
 
 Picture: TypeAlias = tuple[str, str, Figure | bytes]
@@ -31,6 +31,8 @@ Picture: TypeAlias = tuple[str, str, Figure | bytes]
 
 TOTAL = "total"
 """The entry of ``seconds`` that is not a stage."""
+WEBP_QUALITY = 88
+"""Quality of pictures for which a lossless form takes more bytes."""
 DESCRIPTIONS = {
     "edl": "EDL learned these skills without a reward: it explored the env, divided the explored states into one "
     "region per skill, and trained a policy to reach each region.",
@@ -52,29 +54,32 @@ def report_html(
     template = importlib.resources.files("edl.figures").joinpath("report.html").read_text("utf-8")
     shown = [(title, caption, _png(image)) for title, caption, image in pictures]
     beside = bool(shown) and not _is_wide(shown[0][2])
-    return string.Template(template).substitute(
-        title=html.escape(_title(metrics)),
-        policy=content_policy([] if panel is None else [script_of(ENTRY)]),
-        style=read_web("page.css") + ("" if panel is None else read_web("studio.css")),
-        panel="" if panel is None else _panel(panel),
-        lede=_lede(metrics),
-        chips=_chips(metrics, provenance),
-        arrangement="beside" if beside else "",
-        hero=_picture(*shown[0]) if shown else "",
-        tiles=numbers.tiles(metrics),
-        pictures=_gallery(shown[1:]),
-        table=numbers.table(metrics),
-        notes=_notes(metrics),
-        times=_times(metrics.get("seconds") or {}),
-        how=_how(metrics, folder),
-        config=html.escape(json.dumps(config, indent=2, default=str)),
-        provenance=html.escape(json.dumps(provenance, indent=2, default=str)),
-        footer=html.escape(_footer(provenance)),
-    )
+    parts = {
+        "title": html.escape(_title(metrics)),
+        "policy": content_policy([] if panel is None else [script_of(ENTRY)]),
+        "style": read_web("page.css") + ("" if panel is None else read_web("studio.css")),
+        "lede": _lede(metrics),
+        "chips": _chips(metrics, provenance),
+        "arrangement": "beside" if beside else "",
+        "hero": _picture(*shown[0]) if shown else "",
+        "tiles": numbers.tiles(metrics),
+        "pictures": _gallery(shown[1:]),
+        "table": numbers.table(metrics),
+        "notes": _notes(metrics),
+        "times": _times(metrics.get("seconds") or {}),
+        "how": _how(metrics, folder),
+        "config": html.escape(json.dumps(config, indent=2, default=str)),
+        "provenance": html.escape(json.dumps(provenance, indent=2, default=str)),
+        "footer": html.escape(_footer(provenance)),
+    }
+    room = MAX_PAGE - len(template) - sum(len(part.encode()) for part in parts.values())
+    parts["panel"] = "" if panel is None else _panel(panel, room)
+    return string.Template(template).substitute(parts)
 
 
-def _panel(panel: PanelData) -> str:
-    return f'<section aria-label="Interactive panel">\n<h2>Play with the skills</h2>\n{panel_html([panel])}\n</section>'
+def _panel(panel: PanelData, room: int) -> str:
+    shown = panel_html([panel], room)
+    return f'<section aria-label="Interactive panel">\n<h2>Play with the skills</h2>\n{shown}\n</section>'
 
 
 def _title(metrics: Mapping[str, Any]) -> str:
@@ -164,22 +169,33 @@ def _gallery(pictures: Sequence[tuple[str, str, bytes]]) -> str:
 
 def _picture(title: str, caption: str, png: bytes, style: str = "") -> str:
     width, height = png_size(png)
-    data = base64.b64encode(_with_few_colours(png)).decode("ascii")
+    kind, small = _small_picture(png)
+    data = base64.b64encode(small).decode("ascii")
     return (
         f'<figure class="card {style}"><div><img alt="{html.escape(title)}" width="{width}" height="{height}" '
-        f'src="data:image/png;base64,{data}"></div><figcaption><b>{html.escape(title)}.</b> {html.escape(caption)}'
+        f'src="data:image/{kind};base64,{data}"></div><figcaption><b>{html.escape(title)}.</b> {html.escape(caption)}'
         "</figcaption></figure>"
     )
 
 
-def _with_few_colours(png: bytes) -> bytes:
-    """The picture with a palette of 256 colours, which takes a third of the bytes; the same picture if not."""
-    with Image.open(io.BytesIO(png)) as image:
-        # Dithering would add noise, which does not compress.
-        few = image.convert("RGB").quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-    file = io.BytesIO()
-    few.save(file, "PNG", optimize=True)
-    return min(png, file.getvalue(), key=len)
+def _small_picture(png: bytes) -> tuple[str, bytes]:
+    """The picture in the form that takes the fewest bytes: 256 colours, or WebP. The PNG files of a run are exact."""
+    with Image.open(io.BytesIO(png)) as opened:
+        image = opened.convert("RGB")
+    # Dithering would add noise, which does not compress.
+    few = image.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    forms: list[tuple[str, Image.Image, dict[str, Any]]] = [("png", few, {"optimize": True})]
+    if features.check("webp"):
+        forms += [
+            ("webp", few.convert("RGB"), {"lossless": True, "method": 4}),
+            ("webp", image, {"quality": WEBP_QUALITY}),
+        ]
+    made = [("png", png)]
+    for kind, shown, options in forms:
+        file = io.BytesIO()
+        shown.save(file, kind.upper(), **options)
+        made.append((kind, file.getvalue()))
+    return min(made, key=lambda found: len(found[1]))
 
 
 def _png(image: Figure | bytes) -> bytes:

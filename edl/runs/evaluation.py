@@ -357,17 +357,15 @@ class Drawings(NamedTuple):
 
 
 def draw_figures(run: Run, found: Evaluation) -> Drawings:
-    """The figures and the panel of the run's first seed that did not fail."""
+    """The figures of the run's first seed that did not fail, and the panel of its seeds."""
     from edl import figures  # importing matplotlib takes half a second, and not every run is drawn
 
-    run = with_good_seeds(run)
-    panel, played = None, None
+    good, panel, played, film = with_good_seeds(run), None, None, None
     if found.episodes is not None:
         played = _one_seed(found.episodes, 0)
-    film = None if played is None else _film(run, played)
-    if played is not None:
-        panel = panel_of(run, played, None if film is None else film.frames)
-    drawn = figures_of(run, played, found.random, film=film)
+        film = _film(good, played)
+        panel = panel_of(run, found.episodes, None if film is None else film.frames)
+    drawn = figures_of(good, played, found.random, film=film)
     return Drawings({name: figures.to_png(figure) for name, figure in drawn.items()}, panel)
 
 
@@ -393,6 +391,18 @@ def _film(run: Run, played: Episode) -> Film | None:
     policy = run.seed(0).policy
     assert policy is not None  # it has played
     return film_of(run.env, policy, played)
+
+
+def animate_run(run: Run) -> bytes:
+    """The skills of the run's first seed as a GIF."""
+    from edl.figures.animation import skills_gif
+
+    if run.policy is None:
+        raise ConfigError(f"{str(run.path)!r} has no policy. Learn one with `edl learn`.")
+    run = with_good_seeds(run)
+    assert run.policy is not None
+    goals, played = _goals_of(run.policy, run.skills), _one_seed(_play(run)[0], 0)
+    return skills_gif(run.layout, _paths(played), None if goals is None else np.asarray(goals[0]), _title(run))
 
 
 def figures_of(
@@ -429,22 +439,56 @@ def figures_of(
 def panel_of(
     run: Run, episodes: Episode | None = None, frames: UInt8[np.ndarray, "k f h w 3"] | None = None
 ) -> dict[str, Any] | None:
-    """The interactive panel of the run's first seed; None if there is no policy, or none that a page can show.
+    """The interactive panel of the run's seeds; None if there is no policy, or none that a page can show.
 
-    Envs that are not point mazes show the rollouts ``episodes`` of that seed, which are played again if not given.
+    Envs that are not point mazes show the rollouts ``episodes`` of all seeds, which are played again if not given.
+    ``frames`` are pictures of the first seed that did not fail.
     """
     from edl.figures import panel
 
-    first = run.seed(0)
-    if first.policy is None:
+    if run.policy is None:
         return None
-    rule, goals = _rule_of(first.policy, first.skills), _goals_of(first.policy, first.skills)
-    goals = None if goals is None else np.asarray(goals)
+    good = [index for index in range(run.config.num_seeds) if index not in run.failed]
     if isinstance(run.env, Maze) and run.layout is not None:
-        samples = None if first.states is None else np.asarray(first.states.samples)
-        return panel.maze_panel(_title(run), run.layout, run.env.horizon, first.policy, rule, goals, samples)
-    played = _one_seed(_play(run)[0], 0) if episodes is None else episodes
-    return panel.recorded_panel(_title(run), run.layout, _paths(played), rule, goals, frames)
+        shown = (_maze_seed(run, index) for index in good)
+        return panel.maze_panel(_title(run), run.layout, run.env.horizon, shown, len(good))
+    played = _play(with_good_seeds(run))[0] if episodes is None else episodes
+    shown = (_recorded_seed(run, index, played, frames if index == good[0] else None) for index in good)
+    return panel.recorded_panel(_title(run), run.layout, shown, len(good))
+
+
+def _maze_seed(run: Run, index: int) -> dict[str, Any] | None:
+    from edl.figures import panel
+
+    one = run.seed(index)
+    assert one.policy is not None
+    assert run.layout is not None
+    goals = _goals_of(one.policy, one.skills)
+    return panel.maze_seed(
+        run.config.seed + index,
+        run.layout,
+        one.policy,
+        _rule_of(one.policy, one.skills),
+        None if goals is None else np.asarray(goals),
+        None if one.states is None else np.asarray(one.states.samples),
+    )
+
+
+def _recorded_seed(
+    run: Run, index: int, played: Episode, frames: UInt8[np.ndarray, "k f h w 3"] | None
+) -> dict[str, Any] | None:
+    from edl.figures import panel
+
+    one = run.seed(index)
+    assert one.policy is not None
+    goals = _goals_of(one.policy, one.skills)
+    return panel.recorded_seed(
+        run.config.seed + index,
+        _paths(_one_seed(played, index)),
+        _rule_of(one.policy, one.skills),
+        None if goals is None else np.asarray(goals),
+        frames,
+    )
 
 
 def write_report(folder: Folder, metrics: Mapping[str, Any], drawings: Drawings) -> None:

@@ -40,6 +40,14 @@ def find_run(runs: Path, name: str) -> Folder:
     return Folder(path)
 
 
+def read_inside(folder: Folder, name: str) -> bytes:
+    """A file of a run, which must not be a link to a place outside of the run."""
+    path = folder.place(name)
+    if not path.is_file() or not path.resolve().is_relative_to(folder.path.resolve()):
+        raise NoSuchRunError(f"run {folder.path.name!r} has no file {name!r}.")
+    return folder.read(name)
+
+
 def run_names(runs: Path) -> list[str]:
     """The names of the runs, the newest first."""
     found = [path for path in runs.iterdir() if NAME.fullmatch(path.name) and not path.is_symlink()]
@@ -111,5 +119,5 @@ def live_text(folder: Folder) -> str | None:
 
 def panel_of_report(folder: Folder) -> list[Any] | None:
     """The data of the interactive panel in the report of a run."""
-    found = PANEL.search(folder.read(store.REPORT).decode("utf-8"))
+    found = PANEL.search(read_inside(folder, store.REPORT).decode("utf-8"))
     return None if found is None else json.loads(found[1])

@@ -12,7 +12,7 @@ import numpy as np
 from edl.artifacts import Experience, SkillModel, SkillPolicy
 from edl.envs.layouts import Layout
 from edl.evaluate.metrics import METRICS
-from edl.figures.panel import density_json, maze_panel
+from edl.figures.panel import density_json, maze_panel, maze_seed
 from edl.runs.progress import StageProgress
 from edl.runs.store import Folder
 
@@ -75,10 +75,9 @@ class LiveView:
             self.shown["goals"] = np.asarray(made.goals[0], float).round(3).tolist()
         elif isinstance(made, SkillPolicy) and self.layout is not None:
             first = jax.tree.map(lambda x: np.asarray(x)[0], made)
-            goals = self.shown["goals"]
-            self.shown["panel"] = maze_panel(
-                "live", self.layout, self.horizon, first, None, None if goals is None else np.array(goals)
-            )
+            goals = None if self.shown["goals"] is None else np.array(self.shown["goals"])
+            seed = maze_seed(0, self.layout, first, None, goals)
+            self.shown["panel"] = maze_panel("live", self.layout, self.horizon, [seed])
 
     def _write(self, facts: dict[str, Any]) -> None:
         self.folder.write_json(LIVE, {**facts, **self.shown, "history": self.history})

@@ -79,9 +79,14 @@ class RunQueue:
             with open(self.runs / name / LOG, "ab") as log:
                 command = [*self.worker, str(self.runs / name)]
                 # Its own session: Ctrl-C on the terminal reaches the server only, which ends its workers in order.
-                self.workers[name] = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-                )
+                # SIGINT is blocked until the worker is ready for it: one that arrives while Python starts is a failure.
+                before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+                try:
+                    self.workers[name] = subprocess.Popen(
+                        command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                    )
+                finally:
+                    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def message(self, folder: Folder) -> str:
         """The end of the log of a run that failed."""

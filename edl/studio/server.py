@@ -6,7 +6,7 @@ import importlib.resources
 import json
 import re
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from edl.runs import store
 from edl.studio import library, submission
 from edl.studio.guard import BodyTooLargeError, Guard, message
 from edl.studio.library import NoSuchRunError, find_run
-from edl.studio.queue import RunQueue
+from edl.studio.queue import WORKER, RunQueue
 
 POLL_SECONDS, LIVE_SECONDS = 0.3, 0.5
 STATIC = re.compile(r"[a-z_]+\.(js|css)")
@@ -31,9 +31,9 @@ REPORT_SANDBOX = "sandbox allow-scripts; frame-ancestors 'none'"
 """Reports have no origin, so a script in one cannot use the token."""
 
 
-def make_app(runs: Path, token: str, port: int) -> Starlette:
-    """The app that serves the runs of a folder."""
-    queue = RunQueue(runs)
+def make_app(runs: Path, token: str, port: int, worker: Sequence[str] = WORKER) -> Starlette:
+    """The app that serves the runs of a folder. ``worker`` is the command that executes one."""
+    queue = RunQueue(runs, worker=worker)
     submitting = threading.Lock()
 
     @contextlib.asynccontextmanager
@@ -79,11 +79,13 @@ def make_app(runs: Path, token: str, port: int) -> Starlette:
     async def show_file(request: Request) -> Response:
         folder, kind = find_run(runs, request.path_params["name"]), request.path_params["kind"]
         if kind == "thumbnail":
-            return Response(folder.read("figures/skills.png"), media_type="image/png")
+            return Response(library.read_inside(folder, "figures/skills.png"), media_type="image/png")
         if kind == "report":
             headers = {"Content-Security-Policy": REPORT_SANDBOX}
-            return Response(folder.read(store.REPORT), media_type="text/html", headers=headers)
-        return JSONResponse({"panel": await run_in_threadpool(library.panel_of_report, folder)})
+            return Response(library.read_inside(folder, store.REPORT), media_type="text/html", headers=headers)
+        if kind == "panel":
+            return JSONResponse({"panel": await run_in_threadpool(library.panel_of_report, folder)})
+        return message(404, f"there is no file {kind[:40]!r}. Use thumbnail, report or panel.")
 
     async def live(socket: WebSocket) -> None:
         with contextlib.suppress(WebSocketDisconnect, NoSuchRunError):

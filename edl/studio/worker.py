@@ -24,6 +24,7 @@ def main(path: str) -> int:
     from edl.studio.live import LIVE, LiveView
 
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # the queue blocks it while the worker starts
         folder = store.open_run(path)
         config = saved_config(folder)
         context = make_context(config)

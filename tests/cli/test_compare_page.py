@@ -32,10 +32,10 @@ def test_the_page_of_two_runs_has_the_data_of_both(finished, copied, tmp_path, m
     runs = json.loads(data)
     assert [run["title"].split(":")[0] for run in runs] == ["finished", "copied"]
     assert {run["kind"] for run in runs} == {"maze"}
-    assert runs[0]["pick"]["rule"] == "q(z|x)"
+    assert runs[0]["seeds"][0]["pick"]["rule"] == "q(z|x)"
     # The report of a run has the same panel.
     (report,) = re.findall(r'id="studio-data">(.*?)</script>', (finished / "report.html").read_text("utf-8"))
-    assert json.loads(report)[0]["policy"] == runs[0]["policy"]
+    assert json.loads(report)[0]["seeds"] == runs[0]["seeds"]
 
 
 def test_a_page_needs_two_runs(finished, check_rejected):

@@ -39,7 +39,7 @@ FLAGS = {
     "learn": ["RUN", "--out", "--log", "--learner.ppo.iterations", "--env"],
     "baseline": ["--env", "--num-skills", "--out", "--baseline."],
     "evaluate": ["RUN", "--env", "--cross-check"],
-    "figure": ["RUN", "--only", "--format {png,svg,pdf}", "--dims", "--env"],
+    "figure": ["RUN", "--only", "--format {png,svg,pdf,gif}", "--dims", "--env"],
     "compare": ["RUN", "--metrics", "--csv", "--markdown", "--plot"],
     "export": ["RUN", "--out", "--format {numpy,onnx}", "--index", "--env"],
     "downstream": ["RUN", "--num-goals", "--radius", "--control."],

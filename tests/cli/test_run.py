@@ -5,6 +5,7 @@ import shutil
 
 import jax
 import pytest
+from PIL import Image
 
 import edl
 from edl.cli import main
@@ -80,7 +81,13 @@ def test_single_figures_can_be_drawn_as_vector_graphics(copied, check_rejected):
     assert (copied / "figures" / "skills.svg").read_bytes().startswith(b"<?xml")
     assert main(["figure", str(copied), "--only", "usage", "states", "--format", "pdf"]) == 0
     assert {path.name for path in (copied / "figures").glob("*.pdf")} == {"usage.pdf", "states.pdf"}
+    assert main(["figure", str(copied), "--format", "gif"]) == 0
+    with Image.open(copied / "figures" / "skills.gif") as animation:
+        assert animation.n_frames > 10
     assert (copied / "report.html").read_bytes() == before
+    check_rejected(
+        ["figure", copied, "--only", "usage", "--format", "gif"], r"only the skills can be a gif \(got --only us"
+    )
     check_rejected(["figure", copied, "--only", "skil"], "unknown figure 'skil'. Did you mean 'skills'")
     check_rejected(["figure", copied, "--dims", "0,1"], "a maze is drawn in its own two dimensions")
 

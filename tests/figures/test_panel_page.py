@@ -7,6 +7,7 @@ r"""The interactive panel as a user sees it: a report and a page of two runs, in
 """
 
 import base64
+import io
 import itertools
 import json
 import re
@@ -14,11 +15,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from edl.figures import panel
 from edl.figures.report import report_html
 
 DATA = json.loads((Path(__file__).parent / "data" / "bottleneck.json").read_text("utf-8"))
+SEED = DATA["seeds"][0]
 FAR = (1.6, 7.6)
 """A place in the room of bottleneck that is farthest from the start."""
 NASTY = "</script><script>alert('x')</script>"
@@ -39,7 +42,9 @@ def recorded() -> dict:
     paths[0, :, :, 0], paths[1, :, :, 1] = times, times
     frames = np.zeros((2, 6, 30, 40, 3), np.uint8)
     frames[1, ..., 0] = 255
-    made = panel.recorded_panel("ant", None, paths, None, np.array([[3.0, 0, 0], [0, 3, 0]]), frames)
+    goals = np.array([[3.0, 0, 0], [0, 3, 0]])
+    seeds = [panel.recorded_seed(5, paths, None, goals, frames), panel.recorded_seed(6, -paths, None, -goals)]
+    made = panel.recorded_panel("ant", None, seeds, 2)
     assert made is not None
     return made
 
@@ -86,6 +91,13 @@ def pixels(page) -> int:
     )
 
 
+def noise_picture(side: int) -> bytes:
+    """A PNG that cannot be compressed much."""
+    file = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (side, side, 3), np.uint8)).save(file, "PNG")
+    return file.getvalue()
+
+
 def test_the_data_cannot_end_its_element_and_the_policy_names_the_script():
     page = report_html({}, {}, {}, panel={**DATA, "title": NASTY})
     assert len(re.findall("<script", page)) == 2  # the data and the script
@@ -127,6 +139,30 @@ def test_a_click_in_the_far_room_plays_a_skill_that_ends_near(report, page):
 
 
 @pytest.mark.browser
+def test_no_frame_is_painted_with_an_empty_canvas(report, page):
+    """The canvas is cleared when its size is set, also by the observer that runs between a frame and its paint."""
+    page.emulate_media(reduced_motion="reduce")
+    page.add_init_script("""
+      window.painted = [];
+      const look = () => {
+        const canvas = document.querySelector("#studio .frame canvas");
+        const pixels = canvas?.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        if (pixels) painted.push([canvas.width, pixels.some((value) => value !== 0)]);
+        requestAnimationFrame(look);
+      };
+      requestAnimationFrame(look);
+    """)
+    page.goto(report)
+    wait_until(page, "painted.length > 4")
+    page.set_viewport_size({"width": 700, "height": 600})
+    wait_until(page, "painted.at(-1)[0] !== painted[0][0]")
+    pixels(page)
+    frames = page.evaluate("painted")
+    # In the first frame `look` runs before the panel draws.
+    assert all(full for _, full in frames[1:]), frames
+
+
+@pytest.mark.browser
 def test_the_first_paint_takes_less_than_a_second(report, page):
     paint = "performance.getEntriesByName('first-contentful-paint').map((entry) => entry.startTime)"
     times = []
@@ -154,13 +190,13 @@ def test_the_start_can_be_dragged_and_noise_can_be_off(report, page):
     np.testing.assert_allclose(moved[:2], [2, 2], atol=0.05)
     assert "start=" in page.url
     assert "goal=" not in page.url  # a drag is not a click
-    page.get_by_label("Noise").uncheck()
+    page.get_by_label("Noise", exact=True).uncheck()
     assert page.evaluate("studio.panels[0].groups[0].paths.length") == 1
     still = first_path(page)
-    page.get_by_label("Seed", exact=True).fill("5")
-    page.get_by_label("Seed", exact=True).press("Enter")
+    page.get_by_label("Noise seed").fill("5")
+    page.get_by_label("Noise seed").press("Enter")
     assert first_path(page) == still
-    page.get_by_label("Noise").check()
+    page.get_by_label("Noise", exact=True).check()
     assert first_path(page) != moved
     page.get_by_role("button", name="Reset").click()
     assert "#" not in page.url
@@ -193,7 +229,7 @@ def test_the_keyboard_reaches_everything(report, page):
     np.testing.assert_allclose(first_path(page)[:2], [0.5, 3.0])
     page.keyboard.press("7")
     assert page.locator("#studio .skills [aria-pressed=true]").inner_text() == "7"
-    for key, field, value in [("n", "noise", False), ("r", "seed", 1), ("o", "overlay", "regions")]:
+    for key, field, value in [("n", "noise", False), ("r", "noiseSeed", 1), ("o", "overlay", "regions")]:
         page.keyboard.press(key)
         assert page.evaluate(f"studio.state.{field}") == value
     page.keyboard.press("Escape")
@@ -253,7 +289,7 @@ def test_overlays_and_dark_mode_change_the_picture(report, page):
 @pytest.mark.browser
 def test_two_runs_share_the_cursor_and_the_place(page, tmp_path, recorded):
     file = tmp_path / "compare.html"
-    other = {**DATA, "title": NASTY, "pick": panel.pick_json(None)}
+    other = {**DATA, "title": NASTY, "seeds": [{**SEED, "pick": panel.pick_json(None)}]}
     file.write_text(panel.page_of_runs([DATA, other]), "utf-8")
     page.emulate_media(reduced_motion="reduce")
     page.goto(file.as_uri())
@@ -273,13 +309,54 @@ def test_two_runs_share_the_cursor_and_the_place(page, tmp_path, recorded):
 
 
 @pytest.mark.browser
+def test_a_training_seed_has_its_own_skills_and_is_part_of_the_address(page, tmp_path):
+    """The second seed has the same skills in the opposite order, and has explored nothing."""
+    backwards = np.array(SEED["goals"])[::-1].tolist()
+    codes = {**SEED["policy"]["codes"]}
+    numbers = np.frombuffer(base64.b64decode(codes["data"]), "<f4").reshape(codes["shape"])
+    reverse = panel.encode(numbers[::-1])
+    second = {
+        **SEED,
+        "seed": 7,
+        "goals": backwards,
+        "policy": {**SEED["policy"], "codes": reverse},
+        "pick": {**SEED["pick"], "codes": reverse},
+        "explored": None,
+    }
+    file = tmp_path / "report.html"
+    run = {**DATA, "numSeeds": 3, "seeds": [{**SEED, "seed": 6}, second]}
+    file.write_text(report_html({}, {}, {}, panel=run), "utf-8")
+    page.emulate_media(reduced_motion="reduce")
+    page.goto(file.as_uri())
+    assert "This page has 2 of the run's 3 training seeds" in page.locator("#studio .seeds").inner_text()
+    click(page, FAR)
+    skill = page.evaluate("studio.panels[0].groups[0].skill")
+    page.get_by_label("Training seed").select_option("7")
+    assert page.evaluate("studio.panels[0].groups[0].skill") == len(backwards) - 1 - skill
+    assert float(page.locator("#studio .status").get_attribute("data-distance")) < 1
+    assert page.evaluate("studio.panels[0].data.goals") == backwards
+    assert page.evaluate("studio.panels[0].density") is None
+    address, path, picture = page.url, first_path(page), pixels(page)
+    assert "&seed=7" in address
+    page.goto("about:blank")
+    page.goto(address)
+    assert first_path(page) == path
+    page.mouse.move(0, 0)
+    assert page.get_by_label("Training seed").input_value() == "7"
+    page.get_by_label("Training seed").select_option("6")
+    assert page.evaluate("studio.panels[0].groups[0].skill") == skill
+    assert "seed=" not in page.url
+    assert pixels(page) != picture
+
+
+@pytest.mark.browser
 def test_recorded_rollouts_of_a_robot(page, tmp_path, recorded):
     file = tmp_path / "report.html"
     file.write_text(report_html({"env": "ant"}, {}, {}, panel=recorded), "utf-8")
     page.emulate_media(reduced_motion="reduce")
     page.goto(file.as_uri())
     assert page.locator("#studio .blend").count() == 0
-    assert page.get_by_label("Noise").count() == 0
+    assert page.get_by_label("Noise", exact=True).count() == 0
     assert page.locator("#studio .strip").is_hidden()
     click(page, (0.2, 2.5))
     assert "Skill 1, picked by the nearest recorded ends" in page.locator("#studio .status").inner_text()
@@ -289,6 +366,12 @@ def test_recorded_rollouts_of_a_robot(page, tmp_path, recorded):
     red = page.evaluate("Array.from(studio.panels[0].strip.getContext('2d').getImageData(5, 5, 1, 1).data)")
     assert red[0] > 240
     assert red[1] < 15
+    # The other seed walks the opposite way, and has no pictures.
+    page.get_by_label("Training seed").select_option("6")
+    np.testing.assert_allclose(first_path(page)[-2:], [-3, 0], atol=1e-3)
+    assert page.locator("#studio .strip").is_hidden()
+    click(page, (-0.2, -2.5))
+    np.testing.assert_allclose(first_path(page)[-2:], [0, -3], atol=1e-3)
 
 
 def test_the_panel_of_ten_skills_is_small():
@@ -302,17 +385,36 @@ def test_the_panel_of_ten_skills_is_small():
 
     layout = load("bottleneck")
     samples = np.random.default_rng(0).uniform(*layout.bounds, (8192, 2))
-    data = {
-        **DATA,
-        "policy": {**DATA["policy"], "actor": network(18, 128, 128, 4)},
-        "pick": {**DATA["pick"], "encoder": network(2, 128, 128, 16)},
+    seed = {
+        **SEED,
+        "policy": {**SEED["policy"], "actor": network(18, 128, 128, 4)},
+        "pick": {**SEED["pick"], "encoder": network(2, 128, 128, 16)},
         "explored": panel.density_json(layout, samples),
     }
-    assert len(panel.panel_html([data])) < 350_000
+    assert len(panel.panel_html([{**DATA, "seeds": [seed]}])) < 350_000
+    # As many seeds as fit, and at least one.
+    run = {**DATA, "numSeeds": 10, "seeds": [{**seed, "seed": i} for i in range(10)]}
+    picture = ("Skills", "All of them.", noise_picture(300))
+    for page, count in [
+        (report_html({}, {}, {}, [picture], panel=run), 3),
+        (report_html({}, {}, {}, panel=run), 4),
+        (panel.page_of_runs([run, run]), 2),
+        (report_html({}, {"long": "x" * 950_000}, {}, panel=run), 1),
+    ]:
+        (data,) = re.findall(r'id="studio-data">(.*?)</script>', page)
+        assert [len(shown["seeds"]) for shown in json.loads(data)] == [count] * page.count('"kind":"maze"')
+        assert count == 1 or len(page) < 1_000_000
 
 
 def test_a_panel_needs_two_features():
-    assert panel.recorded_panel("line", None, np.zeros((2, 3, 5, 1)), None) is None
+    assert panel.recorded_panel("line", None, [panel.recorded_seed(0, np.zeros((2, 3, 5, 1)), None)]) is None
+
+
+def test_long_rollouts_are_recorded_at_equal_intervals():
+    seed = panel.recorded_seed(0, np.broadcast_to(np.arange(1001.0)[:, None], (1, 2, 1001, 2)), None)
+    assert seed is not None
+    numbers = np.frombuffer(base64.b64decode(seed["paths"]["data"]), "<i2").reshape(seed["paths"]["shape"])
+    np.testing.assert_allclose(numbers[0, 0, :, 0] * seed["paths"]["scale"], np.arange(0, 1001, 5), atol=0.02)
 
 
 def test_explored_density_is_the_share_of_the_samples():

@@ -284,11 +284,12 @@ def test_walking_distances_agree_with_python(scripts, name):
 
 def test_200_rollouts_of_50_steps_take_less_than_0_3_seconds(scripts):
     layout = load("bottleneck")
-    data = panel.maze_panel("speed", layout, 50, random_policy(Beta, hidden=128), None)
+    seed = panel.maze_seed(0, layout, random_policy(Beta, hidden=128), None)
+    data = panel.maze_panel("speed", layout, 50, [seed])
     seconds, ends = scripts(
         """(data) => {
-          const source = modules.sources.makeSource(data);
-          const state = { noise: true, seed: 0, start: null, rollouts: 200, goal: null };
+          const source = modules.sources.makeSource(modules.sources.ofSeed(data, 0));
+          const state = { noise: true, noiseSeed: 0, start: null, rollouts: 200, goal: null };
           let best = Infinity, groups;
           for (let i = 0; i < 7; i++) {
             const start = performance.now();
@@ -305,17 +306,19 @@ def test_200_rollouts_of_50_steps_take_less_than_0_3_seconds(scripts):
 
 def test_the_state_survives_the_address(scripts):
     texts = scripts(
-        """(texts) => texts.map((text) => modules.state.toFragment(modules.state.fromFragment(text, [10, 3])))""",
+        """(texts) => texts.map((text) => modules.state.toFragment(
+          modules.state.fromFragment(text, [{ numSkills: 10, seeds: [0, 7] }, { numSkills: 3, seeds: [4, 5] }])))""",
         [
-            "show=goal&show1=goal&goal=1.500,-2.250&start=0.100,0.200&speed=2&seed=7&rollouts=50&overlay=regions&noise=off",
+            "show=goal&show1=goal&goal=1.500,-2.250&start=0.100,0.200&speed=2&seed=7&seed1=5&rollouts=50&overlay=regions"
+            "&noise=off&noise_seed=3",
             "show=blend&blend=3,4,0.25&show1=2",
             # What does not fit is ignored.
-            "show=goal&show1=3&seed=-1&seed=x&speed=99&overlay=<b>&start=1,nan&blend=1,2,7&rollouts=1e9",
+            "show=goal&show1=3&seed=1&seed1=x&noise_seed=-1&speed=99&overlay=<b>&start=1,nan&blend=1,2,7&rollouts=1e9",
         ],
     )
     assert texts[0].split("&") == [
-        "show=goal", "show1=goal", "goal=1.500,-2.250", "start=0.100,0.200", "speed=2", "seed=7", "rollouts=50",
-        "overlay=regions", "noise=off",
+        "show=goal", "seed=7", "show1=goal", "seed1=5", "goal=1.500,-2.250", "start=0.100,0.200", "speed=2",
+        "rollouts=50", "overlay=regions", "noise=off", "noise_seed=3",
     ]  # fmt: skip
     assert texts[1] == "show=blend&blend=3,4,0.25&show1=2"
     assert texts[2] == ""

@@ -1,5 +1,6 @@
 """Metrics of runs with policies that are made by hand, and of folders from older versions."""
 
+import dataclasses
 import json
 
 import equinox as eqx
@@ -23,7 +24,7 @@ from edl.nets.normalise import identity_normaliser
 from edl.rl.ppo import PPOConfig
 from edl.runs import store
 from edl.runs.config import RunConfig
-from edl.runs.evaluation import evaluate_run, metrics_of, reevaluate
+from edl.runs.evaluation import evaluate_run, metrics_of, panel_of, reevaluate
 from edl.runs.result import Run, load
 
 LAYOUT = layouts.load("corridor_center")
@@ -93,6 +94,20 @@ def test_without_a_rule_practice_decides():
     assert metrics["picked_by"] == PRACTICE_RULE
     for seed in metrics["per_seed"]:
         assert seed["zero_shot_distance"] == pytest.approx(seed["best_skill_distance"], abs=0.01)
+
+
+def test_the_panel_has_every_seed_that_did_not_fail():
+    policy = walker(ENDS, ENDS, TargetAsGoal())
+    config = RunConfig(env="corridor_center", method="skewfit", num_skills=2, num_seeds=2, seed=3)
+    run = Run(config=config, env=ENV, layout=LAYOUT, policy=policy)
+    shown, other = panel_of(run), panel_of(dataclasses.replace(run, failed={0: "learn: NaN"}))
+    assert shown is not None
+    assert other is not None
+    assert [seed["seed"] for seed in shown["seeds"]] == [3, 4]
+    assert [seed["seed"] for seed in other["seeds"]] == [4]
+    assert (shown["numSeeds"], other["numSeeds"]) == (2, 1)
+    assert shown["seeds"][1]["goals"] == ENDS.tolist()
+    assert panel_of(dataclasses.replace(run, policy=None)) is None
 
 
 def test_random_actions_have_a_zero_shot_distance_too(told):

@@ -60,6 +60,27 @@ def test_the_report_has_a_picture_of_every_skill_or_says_why_not(ball_run):
     assert "The camera follows the robot." in (ball_run.path / "report.html").read_text()
 
 
+@pytest.mark.browser
+def test_the_panel_of_the_report_plays_the_recorded_rollouts(ball_run, page):
+    """Trails over x and y, a clicked goal, and the pictures of the skill that is picked for it."""
+    found = evaluation.evaluate_run(load(ball_run.path)).episodes
+    page.emulate_media(reduced_motion="reduce")
+    page.goto((ball_run.path / "report.html").as_uri())
+    ends = page.evaluate("studio.panels[0].groups.map(({ paths }) => paths.map((path) => Array.from(path.slice(-2))))")
+    np.testing.assert_allclose(ends, np.asarray(found.features)[0, :, :10, -1], atol=1e-3)
+    page.locator("#studio .frame canvas").click()
+    assert page.locator("#studio .status").get_attribute("data-distance") is not None
+    skill = page.evaluate("studio.panels[0].groups[0].skill")
+    goal = page.evaluate("studio.state.goal")
+    assert f"Skill {skill}, picked by q(z|x) for" in page.locator("#studio .status").inner_text()
+    assert skill == int(ball_run.seeds[0].pick(goal))
+    film = films.film_of(ball_run.env, ball_run.seeds[0].policy, jax.tree.map(lambda x: x[0], found))
+    assert film is not None
+    assert page.locator("#studio .strip").is_visible() == (film.frames is not None)
+    page.get_by_label("Training seed").select_option("1")
+    assert page.evaluate("studio.panels[0].groups[0].skill") == int(ball_run.seeds[1].pick(goal))
+
+
 def test_without_a_renderer_there_is_a_message(ball_run, monkeypatch):
     monkeypatch.setattr(render, "BACKENDS", ("no_such_backend",))
     monkeypatch.delenv("MUJOCO_GL", raising=False)

@@ -1,6 +1,5 @@
 """The queue: two workers at once, and pause, resume and stop by signals."""
 
-import sys
 import time
 
 import pytest
@@ -8,21 +7,12 @@ import pytest
 from edl.config import ConfigError
 from edl.runs.store import Folder
 from edl.studio.queue import RunQueue
-
-# A worker that waits for SIGINT and exits with status 130, or fails if its folder is called "bad".
-SCRIPT = """
-import signal, sys, time
-if sys.argv[1].endswith("bad"):
-    sys.exit("it is broken")
-signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
-open(sys.argv[1] + "/started", "a").write("x")
-time.sleep(60)
-"""
+from tests.studio.conftest import WAITING
 
 
 @pytest.fixture
 def queue(tmp_path):
-    made = RunQueue(tmp_path, worker=[sys.executable, "-S", "-c", SCRIPT])
+    made = RunQueue(tmp_path, worker=WAITING)
     yield made
     made.close()
 
@@ -70,6 +60,12 @@ def test_runs_that_wait_can_be_stopped_and_bad_requests_are_refused(queue):
         queue.add(folder(queue, "a"))
     with pytest.raises(ConfigError, match="run 'c' is stopped, so it cannot be paused"):
         queue.end(folder(queue, "c"), "paused")
+
+
+def test_a_run_can_be_paused_while_its_worker_starts(queue):
+    queue.add(folder(queue, "a"))
+    queue.end(folder(queue, "a"), "paused")
+    wait(queue, "a", "paused")
 
 
 def test_a_worker_that_fails_leaves_its_message(queue):

@@ -13,6 +13,7 @@ from edl.studio.server import read_studio
 from tests.studio.conftest import TOKEN, Server
 
 NASTY = "<img src=x onerror=alert(1)>"
+PANEL = {"kind": "maze", "title": NASTY, "seeds": [{"seed": 0}]}
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def old_run(server: Server):
     config = {"env": "square", "method": "edl", "explore": NASTY, "discover": "kmeans", "num_skills": 2, "num_seeds": 1}
     (path / "config.json").write_text(json.dumps(config))
     (path / "metrics.json").write_text(json.dumps({"aggregate": {"goal_success": {"mean": 0.5}}}))
-    (path / "report.html").write_text(report_html({}, {}, {}, panel={"kind": "maze", "title": NASTY}))
+    (path / "report.html").write_text(report_html({}, {}, {}, panel=PANEL))
     (path / "figures" / "skills.png").write_bytes(b"\x89PNG")
     yield path
     shutil.rmtree(path)
@@ -96,8 +97,10 @@ def test_large_bodies_are_refused(server):
     assert "at most 1000000 bytes" in answer.json["error"]
     # Without a Content-Length the bytes are counted.
     chunks = (b"%x\r\n" % 100_000 + b" " * 100_000 + b"\r\n") * 11 + b"0\r\n\r\n"
-    answer = server.ask("/api/maze", chunks, Transfer_Encoding="chunked", Content_Length="")
-    assert answer.status in (400, 413)
+    answer = server.ask("/api/maze", chunks, Transfer_Encoding="chunked")
+    assert answer.status == 413
+    assert "at most 1000000 bytes" in answer.json["error"]
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize(
@@ -122,6 +125,16 @@ def test_no_path_leads_out_of_the_folder(server, path, tmp_path):
     assert answer.json["error"]
 
 
+def test_a_link_in_a_run_is_not_followed(server, old_run, tmp_path):
+    secret = tmp_path / "secret.html"
+    secret.write_text("secret")
+    (old_run / "report.html").unlink()
+    (old_run / "report.html").symlink_to(secret)
+    answer = server.ask("/api/runs/old/files/report")
+    assert answer.status == 404
+    assert answer.json["error"] == "run 'old' has no file 'report.html'."
+
+
 def test_the_list_of_runs(server, old_run):
     (server.runs / "broken").mkdir()
     (server.runs / "broken" / "config.json").write_text("{")
@@ -138,13 +151,14 @@ def test_files_of_a_run(server, old_run):
     report = server.ask("/api/runs/old/files/report")
     assert report.headers["content-security-policy"] == "sandbox allow-scripts; frame-ancestors 'none'"
     assert report.headers["x-content-type-options"] == "nosniff"
-    assert server.ask("/api/runs/old/files/panel").json["panel"] == [{"kind": "maze", "title": NASTY}]
+    assert server.ask("/api/runs/old/files/panel").json["panel"] == [PANEL]
     assert server.ask("/api/runs/old/files/thumbnail").headers["content-type"] == "image/png"
     assert server.ask("/api/runs/old").json["maze"]["name"] == "square"
     refused = server.ask("/api/runs/old/resume", {})
     assert refused.status == 400
     assert "run 'old' is done" in refused.json["error"]
     assert server.ask("/api/runs/old/explode", {}).status == 404
+    assert "there is no file 'config'" in server.ask("/api/runs/old/files/config").json["error"]
 
 
 def test_every_module_that_a_page_imports_is_served(server):
@@ -167,6 +181,7 @@ def test_every_module_that_a_page_imports_is_served(server):
         ("+-+\n|S \n+-+\n", 2, 3, "leaks to the outside"),
         ("+-+\n|X|\n+-+\n", 2, 2, "unknown character 'X'"),
         ("+-+-+\n|S| |\n+-+-+\n", 2, 4, "cannot be reached"),
+        ("+-" * 300 + "+\n|S" + "  " * 299 + "|\n" + "+-" * 300 + "+\n", 3, 601, "more than 256 cells along a side"),
     ],
 )
 def test_bad_mazes_are_refused_with_their_place(server, text, row, column, words):

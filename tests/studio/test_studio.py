@@ -9,8 +9,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import edl
 from edl.envs import layouts
 from edl.studio.library import is_locked
 from tests.studio.conftest import TOKEN, Server
@@ -18,7 +20,7 @@ from tests.studio.conftest import TOKEN, Server
 pytestmark = pytest.mark.browser
 NASTY = "<img src=x onerror=alert(1)>"
 TINY = {
-    "explorer": {"iterations": 400, "rollouts": 8, "num_samples": 256},
+    "explorer": {"iterations": 200, "rollouts": 8, "num_samples": 256},
     "learner": {
         "distance": "euclidean",
         "ppo": {"iterations": 2000, "rollouts": 4, "epochs": 1, "minibatches": 2, "hidden": [8]},
@@ -73,6 +75,16 @@ def test_the_editor_reads_and_writes_the_text_byte_for_byte(studio_page, server,
     assert Path(download.value.path()).read_bytes() == text.encode()
 
 
+def test_a_file_that_is_too_large_is_not_opened(studio_page, tmp_path):
+    page = studio_page
+    page.get_by_role("link", name="New run").click()
+    before = editor_text(page)
+    (tmp_path / "huge.txt").write_bytes(b"+" * 1_000_001)
+    page.locator("input[type=file]").set_input_files(tmp_path / "huge.txt")
+    page.locator("#maze-problem").filter(has_text="at most 1000000 bytes (got 1000001)").wait_for()
+    assert editor_text(page) == before
+
+
 def test_tools_of_the_editor(studio_page):
     page = studio_page
     page.get_by_role("link", name="New run").click()
@@ -120,6 +132,34 @@ def test_text_from_files_is_never_markup(studio_page, server):
     path.rmdir()
 
 
+def test_pause_resume_and_stop_with_at_most_two_runs_at_once(browser, waiting_server):
+    server, page = waiting_server, browser.new_page()
+
+    def badge(status: str) -> None:
+        page.locator(f".badge[data-status={status}]").wait_for()
+
+    def press(action: str) -> None:
+        page.get_by_role("button", name=action, exact=True).click()
+
+    page.goto(f"http://{server.host}/?token={TOKEN}")
+    page.goto(f"http://{server.host}/run/a")
+    badge("stopped")
+    press("Resume")
+    badge("running")
+    press("Pause")
+    badge("paused")
+    press("Resume")
+    badge("running")
+    assert [server.ask(f"/api/runs/{name}/resume", {}).json["status"] for name in "bc"] == ["running", "queued"]
+    again = server.ask("/api/runs/a/resume", {})
+    assert again.status == 400
+    assert "run 'a' is running, so it cannot be started" in again.json["error"]
+    press("Stop")
+    badge("stopped")
+    wait_for(lambda: server.ask("/api/runs/c").json["status"] == "running", "the third run does not start", seconds=30)
+    page.close()
+
+
 def start_server(runs: Path) -> tuple[subprocess.Popen, str]:
     """`edl studio` as a user starts it."""
     command = [sys.executable, "-m", "edl.cli", "studio", "--runs", str(runs), "--port", "0", "--no-open"]
@@ -147,6 +187,11 @@ def test_draw_a_maze_run_it_kill_the_server_and_resume(browser, tmp_path):
         page.get_by_role("link", name="New run").click()
         page.get_by_label("Template").select_option("blank 4")
         page.mouse.click(*cell(page, 5, 2))
+        page.get_by_role("button", name="Prior p(s)").click()
+        page.mouse.move(*cell(page, 7, 1))  # the start
+        page.mouse.down()
+        page.mouse.move(*cell(page, 3, 1), steps=6)
+        page.mouse.up()
         fields = {"Name": "drawn", "Skills": "3"}
         for label, value in fields.items():
             page.get_by_label(label, exact=True).fill(value)
@@ -188,7 +233,12 @@ def test_draw_a_maze_run_it_kill_the_server_and_resume(browser, tmp_path):
         assert float(status.get_attribute("data-distance")) < 10
         rows = [row["iteration"] for row in folder.read_log() if row["stage"] == "learn"]
         assert rows == sorted(set(rows))
-        assert "drawn.txt" in json.loads((tmp_path / "drawn" / "config.json").read_text())["env"]
+        config = json.loads((tmp_path / "drawn" / "config.json").read_text())
+        assert config["env"] == "drawn.txt"
+        assert config["maze"].split("\n")[5] == "| |     |"
+        assert config["region"] == "-0.5<=x<0.5 and -0.5<=y<2.5"
+        states = edl.load(tmp_path / "drawn").states.samples
+        assert np.all((np.asarray(states) >= -0.5) & (np.asarray(states) <= [0.5, 2.5]))
     finally:
         page.close()
         os.kill(process.pid, signal.SIGINT)

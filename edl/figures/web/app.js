@@ -1,15 +1,15 @@
 // The interactive part of a page: one panel per run, and the controls that all panels share.
 
-import { element } from "./elements.js";
+import { element, labelled } from "./elements.js";
 import { Panel } from "./panel.js";
 import { COUNTS, OVERLAYS, SPEEDS, fromFragment, makeState, roundPlace, toFragment } from "./state.js";
 
 const STEPS_PER_SECOND = 12;
 const OVERLAY_NAMES = { none: "none", regions: "region of each code", explored: "explored density", distances: "distance from the cursor" };
-const REPLAYED = ["noise", "seed", "rollouts", "goal", "start"];
+const REPLAYED = ["noise", "noiseSeed", "rollouts", "goal", "start"];
 const KEYS = [
   ["arrow keys", "move the cross (Shift: faster)"], ["Enter", "go to the cross"], ["S", "start at the cross"],
-  ["0 to 9, A", "show a skill, or all"], ["Space", "play or pause"], ["N", "noise"], ["R", "next seed"], ["O", "next overlay"],
+  ["0 to 9, A", "show a skill, or all"], ["Space", "play or pause"], ["N", "noise"], ["R", "other random numbers"], ["O", "next overlay"],
   ["Escape", "reset"],
 ];
 
@@ -56,9 +56,9 @@ export class App {
     this.overlay = this.select("overlay", "Overlay", this.overlays().map((name) => [name, OVERLAY_NAMES[name]]), String);
     this.noise = element("input", { type: "checkbox" });
     this.noise.addEventListener("change", () => this.change({ noise: this.noise.checked }));
-    this.seed = element("input", { type: "number", min: 0, step: 1 });
-    this.seed.addEventListener("change", () => this.change({ seed: Math.max(0, Math.floor(Number(this.seed.value) || 0)) }));
-    const random = [labelled("Noise", this.noise), labelled("Seed", this.seed)];
+    this.noiseSeed = element("input", { type: "number", min: 0, step: 1 });
+    this.noiseSeed.addEventListener("change", () => this.change({ noiseSeed: Math.max(0, Math.floor(Number(this.noiseSeed.value) || 0)) }));
+    const random = [labelled("Noise", this.noise), labelled("Noise seed", this.noiseSeed)];
     this.cursorLine = element("p", { class: "hint cursor" });
     this.shared = element("div", { class: "shared" }, element("h3", {}, "Playback"),
       element("div", { class: "row" }, this.playButton, this.resetButton, this.speed.label),
@@ -94,9 +94,9 @@ export class App {
       this.readAddress();
       this.replay();
     });
+    // Observers run after the animation frame and before the paint: a canvas that is cleared here must be drawn here.
     new ResizeObserver(() => {
-      this.panels.forEach((panel) => panel.view.fit());
-      this.request();
+      for (const panel of this.panels) if (panel.view.fit()) panel.draw(this.time);
     }).observe(this.root);
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.request());
     new IntersectionObserver((entries) => {
@@ -107,8 +107,14 @@ export class App {
 
   readAddress() {
     const cursor = this.state.cursor;
-    this.state = fromFragment(location.hash, this.panels.map((panel) => panel.source.numSkills));
+    this.state = fromFragment(location.hash, this.panels);
     this.state.cursor = cursor;
+  }
+
+  /** Show another training seed of one run. */
+  showSeed(index, seed) {
+    this.state.seeds = this.state.seeds.map((before, i) => (i === index ? seed : before));
+    this.replay();
   }
 
   /** Change part of the state, and play again if it concerns the rollouts. */
@@ -138,7 +144,7 @@ export class App {
 
   reset() {
     const { cursor } = this.state;
-    this.state = { ...fromFragment("", this.panels.map((panel) => panel.source.numSkills)), cursor };
+    this.state = { ...fromFragment("", this.panels), cursor };
     this.replay();
   }
 
@@ -171,7 +177,7 @@ export class App {
     this.rollouts.box.value = state.rollouts;
     this.overlay.box.value = state.overlay;
     this.noise.checked = state.noise;
-    this.seed.value = state.seed;
+    this.noiseSeed.value = state.noiseSeed;
     this.playButton.textContent = this.playing ? "Pause" : "Play";
     this.cursorLine.textContent = this.panels.map((panel) => panel.cursorText()).find(Boolean) ?? "";
     const fragment = toFragment(state);
@@ -202,10 +208,6 @@ export class App {
     this.panels.forEach((panel) => panel.draw(this.time));
     this.root.dataset.time = this.time.toFixed(2);
   }
-}
-
-function labelled(name, control) {
-  return element("label", {}, element("span", {}, name), control);
 }
 
 /** Start the panel of a page: the element `studio`, and the data in the script element `studio-data`. */

@@ -7,3 +7,8 @@ export function element(name, attributes = {}, ...children) {
   made.append(...children.filter((child) => child !== ""));
   return made;
 }
+
+/** A control with its name. */
+export function labelled(name, control) {
+  return element("label", {}, element("span", {}, name), control);
+}

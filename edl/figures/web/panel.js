@@ -1,9 +1,9 @@
 // One run on the page: its canvas, its skills, its blend and its status line.
 
-import { element } from "./elements.js";
+import { element, labelled } from "./elements.js";
 import { distance } from "./picking.js";
 import { endOf } from "./rollouts.js";
-import { makeSource } from "./sources.js";
+import { makeSource, ofSeed } from "./sources.js";
 import { roundPlace } from "./state.js";
 import { View, densityOf, rgbOf } from "./view.js";
 
@@ -16,15 +16,30 @@ const INTERPOLATION = "The policy was trained on a range of codes. A blend lies 
 
 export class Panel {
   /** `app` holds the state that the panels of a page share; `index` is the number of this panel. */
-  constructor(app, index, data) {
+  constructor(app, index, run) {
     this.app = app;
     this.index = index;
-    this.data = data;
-    this.source = makeSource(data);
+    this.run = run;
+    this.seeds = run.seeds.map(({ seed }) => seed);
     this.groups = [];
     this.dragging = false;
-    this.density = data.explored ? densityOf(data.explored) : null;
+    this.useSeed(null);
     this.build();
+  }
+
+  /** Show what a training seed has learned: its policy, pick rule, goals and exploration. null is the first seed. */
+  useSeed(seed) {
+    const found = seed ?? this.seeds[0];
+    if (found === this.seed) return;
+    this.seed = found;
+    this.data = ofSeed(this.run, this.seeds.indexOf(found));
+    this.source = makeSource(this.data);
+    this.density = this.data.explored ? densityOf(this.data.explored) : null;
+    this.picture = null;
+  }
+
+  get numSkills() {
+    return this.source.numSkills;
   }
 
   build() {
@@ -37,7 +52,8 @@ export class Panel {
     for (const name of names) this.skills.append(this.skillButton(name));
     this.blend = this.source.simulated && this.source.numSkills > 1 ? this.buildBlend() : null;
     this.stage = element("div", { class: "stage" }, element("div", { class: "frame" }, this.canvas), this.status, this.strip);
-    this.controls = element("div", { class: "own" }, element("h3", {}, "Skill"), this.skills, this.blend ?? "");
+    this.controls = element("div", { class: "own" }, this.run.numSeeds > 1 ? this.buildSeeds() : "",
+      element("h3", {}, "Skill"), this.skills, this.blend ?? "");
     this.listen();
   }
 
@@ -68,9 +84,24 @@ export class Panel {
       element("p", { class: "hint" }, this.source.hasRegions ? EXTRAPOLATION : INTERPOLATION));
   }
 
+  /** A choice of training seeds. Not all of them may be in the page. */
+  buildSeeds() {
+    const { seeds, run: { numSeeds } } = this;
+    this.seedBox = element("select", {}, ...seeds.map((seed) => element("option", { value: seed }, String(seed))));
+    this.seedBox.addEventListener("change", () => {
+      const seed = Number(this.seedBox.value);
+      this.app.showSeed(this.index, seed === seeds[0] ? null : seed);
+    });
+    const note = `This page has ${seeds.length} of the run's ${numSeeds} training seeds, because it must stay below 1 MB.`;
+    return element("div", { class: "seeds" }, labelled("Training seed", this.seedBox),
+      seeds.length < numSeeds ? element("p", { class: "hint" }, note) : "");
+  }
+
   /** Play what the state shows. */
   simulate() {
     const { state } = this.app, show = state.shows[this.index];
+    this.useSeed(state.seeds[this.index]);
+    if (this.seedBox) this.seedBox.value = this.seed;
     this.groups = this.source.groups(state, show, state.blends[this.index]);
     this.length = Math.max(...this.groups.flatMap(({ paths }) => paths.map((path) => path.length / 2 - 1)));
     for (const button of this.skills.children) {
@@ -145,11 +176,11 @@ export class Panel {
   drawOverlay({ overlay, cursor, goal, start }) {
     const { source, view } = this;
     if (overlay === "regions" && source.hasRegions) {
-      view.drawField("regions", (place) => {
+      view.drawField(`regions ${this.seed}`, (place) => {
         return source.contains(place) ? [...rgbOf(this.data.colours[source.pick(place).index]), 110] : null;
       });
     } else if (overlay === "explored" && this.density) {
-      view.drawField("explored", (place) => [28, 108, 161, 215 * this.density(place)]);
+      view.drawField(`explored ${this.seed}`, (place) => [28, 108, 161, 215 * this.density(place)]);
     } else if (overlay === "distances") {
       const centre = [cursor, goal, start, this.startHandles()[0]].find((place) => place && source.contains(place));
       if (centre) this.drawDistances(centre);
@@ -221,7 +252,7 @@ export class Panel {
       a: () => app.show(this.index, "all"),
       n: () => app.change({ noise: !state.noise }),
       o: () => app.nextOverlay(),
-      r: () => app.change({ seed: state.seed + 1 }),
+      r: () => app.change({ noiseSeed: state.noiseSeed + 1 }),
       s: () => state.cursor && this.source.simulated && app.change({ start: state.cursor.map(roundPlace) }),
     };
     if (ways[event.key]) this.moveCursor(ways[event.key], event.shiftKey ? 4 : 1);

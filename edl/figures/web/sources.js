@@ -13,6 +13,12 @@ const PRACTICE_STREAM = 1000000;
 const PICKED_STREAM = 2000000;
 const MAX_ROLLOUTS = 400;
 
+/** The data of a run with what one of its training seeds has learned, by the index of the seed. */
+export function ofSeed(run, index) {
+  return { ...run.seeds[index], ...run };
+}
+
+/** `data` is that of one seed. */
 export function makeSource(data) {
   return data.kind === "maze" ? new MazeSource(data) : new RecordedSource(data);
 }
@@ -51,10 +57,10 @@ class MazeSource {
   }
 
   /** Rollouts of one code. Without noise rollouts from the same place are equal, so one per start is enough. */
-  play(code, count, { noise, seed, start }, stream) {
+  play(code, count, { noise, noiseSeed, start }, stream) {
     const chosen = this.startOf(start);
     const different = noise ? count : Math.min(count, chosen ? 1 : this.world.starts.length);
-    return playRollouts(this.world, this.policy, code, different, { noise, seed, start: chosen, stream });
+    return playRollouts(this.world, this.policy, code, different, { noise, seed: noiseSeed, start: chosen, stream });
   }
 
   /** The chosen start, or null if it is not in this maze: another run on the page may have another maze. */

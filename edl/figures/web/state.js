@@ -3,12 +3,15 @@
 export const OVERLAYS = ["none", "regions", "explored", "distances"];
 export const SPEEDS = [0.5, 1, 2, 4];
 export const COUNTS = [1, 10, 20, 50, 200];
-const DEFAULTS = { noise: true, speed: 1, seed: 0, rollouts: 20, overlay: "none", goal: null, start: null };
+const DEFAULTS = { noise: true, speed: 1, noiseSeed: 0, rollouts: 20, overlay: "none", goal: null, start: null };
 
-/** The state of a page with `count` runs. `shows[i]` is what run i shows: "all", "goal", "blend" or the number of a skill. */
+/**
+ * The state of a page with `count` runs. `shows[i]` is what run i shows: "all", "goal", "blend" or the number of a skill.
+ * `seeds[i]` is the training seed of run i, or null for its first. `noiseSeed` chooses the random numbers of rollouts.
+ */
 export function makeState(count) {
   const blends = Array.from({ length: count }, () => ({ a: 0, b: 1, share: 0.5 }));
-  return { ...DEFAULTS, shows: Array(count).fill("all"), blends, cursor: null };
+  return { ...DEFAULTS, shows: Array(count).fill("all"), seeds: Array(count).fill(null), blends, cursor: null };
 }
 
 /** The fragment of the address. Values that are the default are left out. */
@@ -19,33 +22,39 @@ export function toFragment(state) {
     if (show !== "all") words.set(`show${i || ""}`, show);
     const { a, b, share } = state.blends[i];
     if (show === "blend") words.set(`blend${i || ""}`, `${a},${b},${share}`);
+    if (state.seeds[i] !== null) words.set(`seed${i || ""}`, state.seeds[i]);
   });
   for (const name of ["goal", "start"]) if (state[name]) words.set(name, point(state[name]));
-  for (const name of ["speed", "seed", "rollouts", "overlay"]) {
+  for (const name of ["speed", "rollouts", "overlay"]) {
     if (state[name] !== DEFAULTS[name]) words.set(name, state[name]);
   }
   if (!state.noise) words.set("noise", "off");
+  if (state.noiseSeed !== DEFAULTS.noiseSeed) words.set("noise_seed", state.noiseSeed);
   return words.toString().replaceAll("%2C", ",");
 }
 
-/** Read the fragment of an address. What does not fit is ignored, because anyone can write an address. */
-export function fromFragment(text, skillCounts) {
+/**
+ * Read the fragment of an address. What does not fit is ignored, because anyone can write an address.
+ * `runs[i]` is {numSkills, seeds} of run i.
+ */
+export function fromFragment(text, runs) {
   const words = new URLSearchParams(text.replace(/^#/, ""));
-  const state = makeState(skillCounts.length);
+  const state = makeState(runs.length);
   state.noise = words.get("noise") !== "off";
   state.goal = readNumbers(words.get("goal"), 2);
   state.start = readNumbers(words.get("start"), 2);
   state.speed = oneOf(Number(words.get("speed")), SPEEDS, DEFAULTS.speed);
   state.rollouts = oneOf(Number(words.get("rollouts")), COUNTS, DEFAULTS.rollouts);
   state.overlay = oneOf(words.get("overlay"), OVERLAYS, DEFAULTS.overlay);
-  const seed = Number(words.get("seed"));
-  if (Number.isInteger(seed) && seed >= 0 && seed < 2 ** 31) state.seed = seed;
-  skillCounts.forEach((count, i) => {
-    const isSkill = (k) => Number.isInteger(k) && k >= 0 && k < count;
+  const noiseSeed = Number(words.get("noise_seed"));
+  if (Number.isInteger(noiseSeed) && noiseSeed >= 0 && noiseSeed < 2 ** 31) state.noiseSeed = noiseSeed;
+  runs.forEach(({ numSkills, seeds }, i) => {
+    const isSkill = (k) => Number.isInteger(k) && k >= 0 && k < numSkills;
     const blend = readNumbers(words.get(`blend${i || ""}`), 3);
     const hasBlend = blend !== null && isSkill(blend[0]) && isSkill(blend[1]) && blend[2] >= 0 && blend[2] <= 1;
     if (hasBlend) [state.blends[i].a, state.blends[i].b, state.blends[i].share] = blend;
-    if (count < 2) state.blends[i].b = 0;
+    if (numSkills < 2) state.blends[i].b = 0;
+    state.seeds[i] = oneOf(Number(words.get(`seed${i || ""}`) ?? NaN), seeds.slice(1), null);
     state.shows[i] = readShow(words.get(`show${i || ""}`), state.goal, isSkill);
   });
   return state;

@@ -15,21 +15,23 @@ export class View {
     this.fit();
   }
 
-  /** Fit the canvas to its width on the page. */
+  /** Fit the canvas to its width on the page. Returns whether its size changed, which clears it. */
   fit() {
     const { low, high } = this.bounds;
     const width = Math.max(160, this.canvas.parentElement.clientWidth);
     const [w, h] = [high[0] - low[0], high[1] - low[1]];
     const tallest = Math.max(240, 0.8 * window.innerHeight);
-    this.scale = Math.min((width - 2 * MARGIN) / w, (tallest - 2 * MARGIN) / h);
-    const size = [w * this.scale + 2 * MARGIN, h * this.scale + 2 * MARGIN];
+    const scale = Math.min((width - 2 * MARGIN) / w, (tallest - 2 * MARGIN) / h);
     const ratio = window.devicePixelRatio || 1;
+    if (scale === this.scale && ratio === this.ratio) return false;
+    const size = [w * scale + 2 * MARGIN, h * scale + 2 * MARGIN];
     this.canvas.width = Math.round(size[0] * ratio);
     this.canvas.height = Math.round(size[1] * ratio);
     this.canvas.style.width = `${size[0]}px`;
     this.canvas.style.height = `${size[1]}px`;
     this.context = this.canvas.getContext("2d");
-    this.ratio = ratio;
+    [this.scale, this.ratio] = [scale, ratio];
+    return true;
   }
 
   toScreen(x, y) {

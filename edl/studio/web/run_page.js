@@ -3,7 +3,7 @@
 import { App } from "./app.js";
 import { element } from "./elements.js";
 import { ask, pathOf } from "./server.js";
-import { makeSource } from "./sources.js";
+import { makeSource, ofSeed } from "./sources.js";
 import { View, densityOf } from "./view.js";
 
 const ROLLOUTS = 4;
@@ -19,6 +19,7 @@ export async function showRun(root, name) {
 class RunPage {
   constructor(root, name) {
     this.name = name;
+    this.shown = {};
     this.badge = element("span", { class: "badge" });
     this.about = element("p", { class: "lede" });
     this.problem = element("p", { class: "problem", role: "alert" });
@@ -58,6 +59,7 @@ class RunPage {
     const { run } = this, how = run.method === "edl" ? `${run.explore} + ${run.discover}` : run.method;
     this.about.textContent = `${run.num_skills} skills, ${how}${run.region ? `, prior ${run.region}` : ""}`;
     if (run.maze) this.view = new View(this.canvas, { maze: run.maze, colours: [] });
+    new ResizeObserver(() => this.view?.fit() && this.drawMaze(this.shown)).observe(this.live);
     await this.showStatus(run.status);
     this.draw({});
     if (run.status !== "done") this.connect();
@@ -97,6 +99,7 @@ class RunPage {
   }
 
   draw(live) {
+    this.shown = live;
     const { stage, iteration, iterations, rate, metrics } = live;
     this.bar.value = iterations ? iteration / iterations : 0;
     const speed = rate ? ` · ${Math.round(rate).toLocaleString("en")} steps/s` : "";
@@ -118,11 +121,12 @@ class RunPage {
       view.drawField("density", (place) => [28, 108, 161, 215 * at(place)]);
     }
     if (panel) {
-      const source = makeSource(panel), state = { rollouts: ROLLOUTS, noise: true, seed: 0, start: null, goal: null };
+      const state = { rollouts: ROLLOUTS, noise: true, noiseSeed: 0, start: null, goal: null };
+      const source = makeSource(ofSeed(panel, 0));
       view.drawTrails(source.groups(state, "all", null), Infinity);
     }
     view.drawWalls();
-    const places = panel?.goals ?? goals;
+    const places = panel?.seeds[0].goals ?? goals;
     if (places && view.data.colours.length >= places.length) view.drawGoals(places, () => true);
     else if (places) for (const [x, y] of places) view.dot(x, y, 5);
   }
