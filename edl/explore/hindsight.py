@@ -16,7 +16,7 @@ The policy sees the time left, so the env must show it (``timed``).
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,9 +35,9 @@ from edl.explore.visited import MAX_CELL_DIMENSIONS, VisitedSet, empty_cells, em
 from edl.nets.normalise import Normaliser, identity_normaliser, running_moments
 from edl.objective import Objective
 from edl.program import Program
-from edl.rl.deadlines import DeadlineStart, check_timed, deadline_rewards, deadline_sac, goal_code, replay_in_hindsight
+from edl.rl.deadlines import DeadlineStart, Hindsight, check_timed, deadline_sac, goal_code, replay_in_hindsight
 from edl.rl.ppo import flat_observations
-from edl.rl.replay import Replay, add, empty_replay, to_transitions
+from edl.rl.replay import Replay, Transition, add, empty_replay, to_transitions
 from edl.rl.sac import SACConfig, SACStart, SACState, sac
 from edl.types import Key, Metrics
 
@@ -149,14 +149,17 @@ def hindsight_objective(env: Env, config: HindsightConfig) -> Objective:
     def sample(key: Key, state: HindsightState) -> Skill:
         return goal_code(state.visited.draw(key), state.normaliser)
 
-    def reward(state: HindsightState, episode: Episode) -> Float[Array, " t"]:
-        return deadline_rewards(episode, state.normaliser.scale, SUCCESS_RADIUS)
-
-    def rewrite(key: Key, state: HindsightState, replay: Replay, rows: Any) -> Any:
+    def how(state: HindsightState) -> Hindsight:
         def draw(key: Key, num: int) -> Float[Array, "n s"]:
             return jax.vmap(state.visited.draw)(jax.random.split(key, num))
 
-        return replay_in_hindsight(key, replay, rows, draw, state.normaliser, env.horizon)
+        return Hindsight(draw, state.normaliser, state.normaliser.scale, SUCCESS_RADIUS, env.horizon)
+
+    def reward(state: HindsightState, episode: Episode) -> Float[Array, " t"]:
+        return how(state).rewards(episode)
+
+    def rewrite(key: Key, state: HindsightState, replay: Replay, rows: Int[Array, "m n"]) -> Transition:
+        return replay_in_hindsight(key, replay, rows, how(state))
 
     def update(key: Key, state: HindsightState, episodes: Episode) -> tuple[HindsightState, Metrics]:
         tried = Attempts(episodes.skill.goal, jax.vmap(lambda episode: episode.last)(episodes))

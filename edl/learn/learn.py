@@ -31,7 +31,7 @@ from edl.learn.walking import WalkingConfig, WalkingDistance, walking_distance
 from edl.nets.normalise import Normaliser, identity_normaliser
 from edl.objective import Objective, RewardMemory, goal_distances
 from edl.program import Program, stop_at_target
-from edl.rl.deadlines import DeadlineStart, check_timed, deadline_rewards, deadline_sac, replay_in_hindsight
+from edl.rl.deadlines import DeadlineStart, Hindsight, check_timed, deadline_sac, replay_in_hindsight
 from edl.rl.ppo import PPOConfig, PPOStart, paper_ppo, ppo
 from edl.rl.replay import Replay, Transition
 from edl.rl.sac import SACConfig, sac
@@ -192,14 +192,16 @@ def deadline_objective(skills: SkillModel, normaliser: Normaliser, config: Learn
     """A reward at the end of the episode, and steps that are replayed with the goals of the skills."""
     common = skill_counts(skills, config, env)
 
+    def draw(key: Key, num: int) -> Float[Array, "n s"]:
+        return skills.goals[jax.random.randint(key, (num,), 0, skills.num_skills)]
+
+    how = Hindsight(draw, normaliser, skills.normaliser.scale, success_of(env).radius, env.horizon)
+
     def reward(success: Float[Array, " k"], episode: Episode) -> Float[Array, " t"]:
-        return deadline_rewards(episode, skills.normaliser.scale, success_of(env).radius)
+        return how.rewards(episode)
 
     def rewrite(key: Key, success: Float[Array, " k"], replay: Replay, rows: Int[Array, "m n"]) -> Transition:
-        def draw(key: Key, num: int) -> Float[Array, "n s"]:
-            return skills.goals[jax.random.randint(key, (num,), 0, skills.num_skills)]
-
-        return replay_in_hindsight(key, replay, rows, draw, normaliser, env.horizon)
+        return replay_in_hindsight(key, replay, rows, how)
 
     return Objective(**common, reward=reward, rewrite=rewrite)
 

@@ -13,14 +13,19 @@ the step would have been right. So a step is replayed with another goal g and an
 experience replay (Andrychowicz et al., 2017) and temporal difference models (Pong et al., 2018):
 
 * with a state that its episode reached k steps later, or
-* with a goal that the method draws, and any k.
+* with a goal that the method draws.
+
+In both cases it is known where the episode was k steps later. In a deterministic env, the best return is at least r of
+that state, whatever the later policy does, and r is at most 0. So targets are clipped to this range (He et al., 2017,
+"Learning to play in a day"): credit for the end of a long episode reaches its first step at once, and not over hundreds
+of bootstrapped steps. In a noisy env this is optimistic, as if luck could be repeated.
 
 Short deadlines are drawn more often, because all values are learned from those of the shorter deadlines: half of all k
 are log-uniform, and half are uniform.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -41,15 +46,15 @@ def deadline_sac(**changes: Any) -> SACConfig:
     """The settings of SAC for goals with a deadline."""
     recipe: dict[str, Any] = {
         "iterations": 60,
-        "rollouts": 8,
-        "capacity": 200_000,
+        "rollouts": 32,
+        "capacity": 500_000,
         "warmup": 1,
-        "update_every": 4,
+        "update_every": 6,
         "batch_size": 256,
         "hidden": (64, 64),
         "gamma": 1.0,
-        "tau": 0.01,
-        "entropy_weight": 0.01,
+        "tau": 0.02,
+        "entropy_weight": 0.001,
         "entropy_in_value": False,
     }
     return SACConfig(**(recipe | changes))
@@ -74,11 +79,12 @@ def check_timed(env: Env) -> None:
     )
 
 
-def deadline_rewards(episode: Episode, unit: Float[Array, " s"], radius: float) -> Float[Array, " t"]:
-    """r of the module docstring. Distances are in ``unit``, and ``radius`` is rho."""
-    last = episode.terminated | episode.truncated
-    distances = jnp.linalg.norm((episode.features[1:] - episode.skill.goal) / unit, axis=-1)
-    return jnp.where(last, -jnp.log1p((distances / radius) ** 2) / 4, 0.0)
+def deadline_score(
+    features: Float[Array, "*n s"], goal: Float[Array, "*n s"], unit: Float[Array, " s"], radius: float
+) -> Float[Array, "*n"]:
+    """r of the module docstring, for ending in a state. Distances are in ``unit``, and ``radius`` is rho."""
+    squares = jnp.sum(((features - goal) / unit) ** 2, axis=-1)
+    return -jnp.log1p(squares / radius**2) / 4
 
 
 def goal_code(goal: Float[Array, " s"], normaliser: Normaliser) -> Skill:
@@ -86,24 +92,43 @@ def goal_code(goal: Float[Array, " s"], normaliser: Normaliser) -> Skill:
     return Skill(code=normaliser(goal), index=jnp.int32(-1), goal=goal)
 
 
-def replay_in_hindsight(
-    key: Key, replay: Replay, rows: Int[Array, "m n"], draw: DrawGoals, normaliser: Normaliser, horizon: int
-) -> Transition:
-    """The steps in these rows with other goals and deadlines: half of them with goals that ``draw`` returns."""
-    own_key, later_key, any_key, goal_key = jax.random.split(key, 4)
+class Hindsight(NamedTuple):
+    """How steps are replayed: with goals that ``draw`` returns or that were reached, and in which units.
+
+    ``normaliser`` makes codes of goals, and ``unit`` and ``radius`` are those of the reward.
+    """
+
+    draw: DrawGoals
+    normaliser: Normaliser
+    unit: Float[Array, " s"]
+    radius: float
+    horizon: int
+
+    def rewards(self, episode: Episode) -> Float[Array, " t"]:
+        """r of the module docstring."""
+        scores = deadline_score(episode.features[1:], episode.skill.goal, self.unit, self.radius)
+        return jnp.where(episode.terminated | episode.truncated, scores, 0.0)
+
+
+def replay_in_hindsight(key: Key, replay: Replay, rows: Int[Array, "m n"], how: Hindsight) -> Transition:
+    """The steps in these rows with other deadlines, and with other goals: half of them with states reached later."""
+    own_key, later_key, goal_key = jax.random.split(key, 3)
     flat = rows.reshape(-1)
     steps: Transition = read(replay, flat)
+    assert steps.remaining is not None
+    left = random_deadlines(later_key, steps.remaining + 1)
+    reached = replay.rows.features[(flat + left - 1) % replay.capacity, 1]
     own = jax.random.bernoulli(own_key, 0.5, flat.shape)
-    later = random_deadlines(later_key, steps.remaining + 1)
-    left = jnp.where(own, later, random_deadlines(any_key, jnp.full(flat.shape, horizon)))
-    reached = replay.rows.features[(flat + later - 1) % replay.capacity, 1]
-    goals = jnp.where(own[:, None], reached, draw(goal_key, flat.shape[0]))
-    observations = jnp.stack([at_time_left(steps.observations[:, i], left - i, horizon) for i in range(2)], axis=1)
+    goals = jnp.where(own[:, None], reached, how.draw(goal_key, flat.shape[0]))
+    played = deadline_score(reached, goals, how.unit, how.radius)
     rewritten = steps._replace(
-        observations=observations,
+        observations=jnp.stack(
+            [at_time_left(steps.observations[:, i], left - i, how.horizon) for i in range(2)], axis=1
+        ),
         terminated=steps.terminated | (left == 1),
-        skill=jax.vmap(lambda goal: goal_code(goal, normaliser))(goals),
+        skill=jax.vmap(lambda goal: goal_code(goal, how.normaliser))(goals),
         remaining=left - 1,
+        bounds=jnp.stack([played, jnp.zeros_like(played)], axis=-1),
     )
     return jax.tree.map(lambda x: x.reshape(*rows.shape, *x.shape[1:]), rewritten)
 

@@ -191,7 +191,7 @@ class Batch(NamedTuple):
     """One row per transition. ``inputs`` are (s,z) and ``next_inputs`` (s',z), as the actor sees them.
 
     ``noise`` determines the actor's actions in s' and in s; it has no columns if actions are discrete. ``rewards`` has
-    one column per cumulant if the critics learn successor features.
+    one column per cumulant if the critics learn successor features. ``bounds`` limit the backups, if they are known.
     """
 
     inputs: Float[Array, "n i"]
@@ -200,6 +200,7 @@ class Batch(NamedTuple):
     rewards: Float[Array, " n *d"]
     terminated: Bool[Array, " n"]
     noise: Float[Array, "n 2 a"]
+    bounds: Float[Array, "n 2"] | None = None
 
 
 Loss: TypeAlias = Callable[[Agent, Batch, MLP, LossSettings], tuple[Scalar, Metrics]]
@@ -414,6 +415,7 @@ def to_batch(
         rewards=rewards,
         terminated=transitions.terminated,
         noise=noise,
+        bounds=transitions.bounds,
     )
 
 
@@ -454,6 +456,7 @@ def sac_loss(agent: Agent, batch: Batch, targets: MLP, settings: LossSettings) -
     bonus = alpha if settings.entropy_in_value else jnp.zeros_like(alpha)
     following, _ = soft_values(agent.actor, targets, batch.next_inputs, batch.noise[:, 0], settings.actions, bonus)
     backups = batch.rewards + settings.gamma * jnp.where(batch.terminated, 0.0, following)
+    backups = backups if batch.bounds is None else jnp.clip(backups, *batch.bounds.T)
     errors = played_values(agent.critics, batch, settings.actions) - jax.lax.stop_gradient(backups)
     critic_loss = jnp.sum(jnp.mean(errors**2, axis=1))
 

@@ -24,6 +24,7 @@ from edl.discover.gaussian_vae import GaussianVAEConfig
 from edl.discover.kmeans import KMeansConfig
 from edl.discover.vqvae import VQVAEConfig
 from edl.envs.base import Env
+from edl.envs.host import DEFAULT_HORIZON
 from edl.envs.mjx.robots import STEPS_PER_CELL
 from edl.envs.success import success_of
 from edl.explore.beyond import BeyondConfig
@@ -35,7 +36,9 @@ from edl.explore.smm import SMMConfig
 from edl.interop.env_names import is_gymnasium_id, is_maze, make_env, names_robot, runs_on_host
 from edl.learn.walking import WalkingConfig
 from edl.program import Method
+from edl.rl.deadlines import deadline_sac
 from edl.rl.ppo import PPOConfig
+from edl.rl.sac import SACConfig
 from edl.runs.config import DATASET, GIVEN, NESTED, RunConfig, plain_settings, with_changes
 from edl.runtime.devices import on_accelerator
 
@@ -82,6 +85,7 @@ HOST_LEARNERS: dict[str, dict[str, Any]] = {"ppo": HOST_PPO, "sac": {"normalise"
 HOST: dict[str, Callable[[RunConfig], Any]] = {
     "random_walk": lambda config: RandomWalkConfig(iterations=20, rollouts=64),
     "knn": lambda config: KNNConfig(iterations=40, rollouts=64),
+    "hindsight": lambda config: HindsightConfig(sac=host_sac(config, iterations=60)),
     "learn": lambda config: host_learner(config),
 }
 """Recipes for envs outside of JAX (Gymnasium): they step slowly and their features have no common unit."""
@@ -109,6 +113,16 @@ UNROLLS = range(10, 26)
 """Steps of each env per iteration of PPO, of which the smallest that divides the horizon is used."""
 
 
+def host_sac(config: RunConfig, **changes: Any) -> SACConfig:
+    """SAC for goals with a deadline, with about a thousand gradient steps per iteration, however long episodes are."""
+    try:
+        horizon = config.horizon or env_of(config).horizon
+    except ConfigError:  # see `kind_of`
+        horizon = DEFAULT_HORIZON
+    sac = deadline_sac(**changes)
+    return dataclasses.replace(sac, update_every=max(sac.rollouts * horizon // 1000, 1))
+
+
 def host_learner(config: RunConfig) -> learn.LearnConfig:
     """Stage 3: goals with a deadline, from the policy of the explorer if it has one for such goals.
 
@@ -119,13 +133,9 @@ def host_learner(config: RunConfig) -> learn.LearnConfig:
         return learn.LearnConfig(**common)
     explorer = config.explorer
     if isinstance(explorer, HindsightConfig):
-        sac = dataclasses.replace(explorer.sac, **FINE_TUNING)
+        sac = dataclasses.replace(explorer.sac, iterations=20)
         return learn.LearnConfig(algorithm="sac", start="explorer", sac=sac, **common)
-    return learn.LearnConfig(algorithm="sac", **common)
-
-
-FINE_TUNING: dict[str, Any] = {"iterations": 30}
-"""Changes to SAC in stage 3 if it goes on with the policy of the explorer."""
+    return learn.LearnConfig(algorithm="sac", sac=host_sac(config, iterations=80), **common)
 
 
 def unroll_of(horizon: int) -> int:
