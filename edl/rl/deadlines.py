@@ -80,8 +80,8 @@ def check_timed(env: Env) -> None:
 
 
 def deadline_score(
-    features: Float[Array, "*n s"], goal: Float[Array, "*n s"], unit: Float[Array, " s"], radius: float
-) -> Float[Array, "*n"]:
+    features: Float[Array, "n s"], goal: Float[Array, "#n s"], unit: Float[Array, " s"], radius: float
+) -> Float[Array, " n"]:
     """r of the module docstring, for ending in a state. Distances are in ``unit``, and ``radius`` is rho."""
     squares = jnp.sum(((features - goal) / unit) ** 2, axis=-1)
     return -jnp.log1p(squares / radius**2) / 4
@@ -106,7 +106,7 @@ class Hindsight(NamedTuple):
 
     def rewards(self, episode: Episode) -> Float[Array, " t"]:
         """r of the module docstring."""
-        scores = deadline_score(episode.features[1:], episode.skill.goal, self.unit, self.radius)
+        scores = deadline_score(episode.features[1:], episode.skill.goal[None], self.unit, self.radius)
         return jnp.where(episode.terminated | episode.truncated, scores, 0.0)
 
 
