@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from edl.config import check
 from edl.envs.base import Discrete, Env
+from edl.envs.clock import with_time_left
 from edl.envs.rollout import Skill
 from edl.nets.distributions import Distribution
 from edl.nets.mlp import MLP
@@ -177,6 +178,7 @@ class SkillPolicy(eqx.Module):
     ``goals`` are the goals of the codes if a method without stages has goals (with stages, see `SkillModel.goals`).
     ``model`` is an optional model that the method learned: VISR stores its features, from which it infers tasks.
     ``pick`` is the rule by which a method without stages picks a skill (with stages: `PosteriorPick`), if it has one.
+    ``horizon`` is the number of steps of a skill if the policy sees the time left (`edl.envs.clock`), or else 0.
     """
 
     actor: MLP
@@ -187,6 +189,7 @@ class SkillPolicy(eqx.Module):
     model: PyTree | None = None
     pick: PickRule | None = None
     integrate: Integration = eqx.field(static=True, default=concatenate)
+    horizon: int = eqx.field(static=True, default=0)
 
     def __call__(self, observation: Float[Array, " o"], code: Float[Array, " z"]) -> Float[Array, " p"]:
         """The parameters of the action distribution."""
@@ -209,6 +212,17 @@ class SkillPolicy(eqx.Module):
         It takes what `act` takes, without a key.
         """
         return functools.partial(_mode, self)
+
+    def at_time(self, observation: Any, time: int) -> Float[Array, "*n o"]:
+        """What the policy sees ``time`` steps after the start of a skill; ``observation`` is that of the user's env.
+
+        The skill of a policy that sees no time left can start at any step: the observation is unchanged.
+        """
+        seen = jnp.asarray(observation, jnp.float32)
+        if not self.horizon:
+            return seen
+        left = jnp.full(seen.shape[:-1], max(self.horizon - time, 0))
+        return with_time_left(seen, left, self.horizon)
 
     def code_of(self, skill: Any) -> Float[Array, "*n z"]:
         """The codes of skills that are given by number or by code."""

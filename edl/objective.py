@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from edl.artifacts import SkillPolicy
 from edl.config import check
@@ -123,6 +123,9 @@ class Objective(NamedTuple):
     ``memory``          (PPO) How rewards of a part are computed if they depend on earlier steps (walking distance).
     ``relabel``         (SAC) The skill with which a step, given as an episode of length one, is replayed. ``later`` is
                         drawn uniformly from the states that its episode reached at that step or after it (hindsight).
+    ``rewrite``         (SAC) Like ``relabel``, for a method that changes more than the skill of a step: it receives the
+                        replay buffer and the numbers of all rows that an iteration replays, and returns the transitions
+                        that are replayed in their place (`edl.rl.deadlines`: another goal and another deadline).
     ``linear``          (SAC) The parts of a reward that is linear in z. The critics then learn successor features.
     ``see_learner``     (SAC) Receives the learner's policy and critics before the episodes of an iteration are played,
                         and returns the state that ``sample``, ``reward`` and ``update`` get. This is how p(z) depends
@@ -143,6 +146,7 @@ class Objective(NamedTuple):
     needs: Literal["episode", "steps"] = "episode"
     memory: RewardMemory | None = None
     relabel: Callable[[Key, Any, Episode, Float[Array, " s"]], Skill] = keep_skill
+    rewrite: Callable[[Key, Any, Any, Int[Array, "m n"]], Any] | None = None
     linear: LinearReward | None = None
     see_learner: Callable[[Any, LearnerView], Any] = no_interest
 

@@ -140,12 +140,14 @@ class Run:
         with python_messages():
             return load_controllers(self._all)
 
-    def act(self, observation: Any, skill: Any, key: Array | int | None = None) -> Array:
+    def act(self, observation: Any, skill: Any, key: Array | int | None = None, *, time: int = 0) -> Array:
         """The action of a skill: the mean of pi(a|s,z), or with a ``key`` (or a seed) a sample.
 
-        ``observation`` and ``skill`` may be lists, arrays or batches; a skill is a number or a code.
+        ``observation`` and ``skill`` may be lists, arrays or batches; a skill is a number or a code. In a Gymnasium
+        env, ``time`` is the number of steps since the skill began: it is at its goal at the end of the horizon.
         """
         policy = self._learned("act")
+        observation = policy.at_time(observation, time)
         if key is None:
             return policy.mode(observation, skill)
         return policy.act(jax.random.key(key) if isinstance(key, int) else key, observation, skill)
@@ -262,7 +264,9 @@ class Run:
         given = jnp.asarray(skill)
         if jnp.issubdtype(given.dtype, jnp.integer):
             return goals[jnp.atleast_1d(given)]
-        return None if self.skills is None else jax.vmap(self.skills.decode)(jnp.atleast_2d(given).astype(jnp.float32))
+        if self.skills is None or given.shape[-1] != self.skills.codes.shape[-1]:
+            return None  # a policy whose codes are goals has codes of its own
+        return jax.vmap(self.skills.decode)(jnp.atleast_2d(given).astype(jnp.float32))
 
     def _state(self, start: Any) -> Any:
         """A state of the env from a position in a maze, or a state itself."""

@@ -14,6 +14,7 @@ from edl.envs.success import SUCCESS_RADIUS
 from edl.evaluate.failures import failures_note
 from edl.evaluate.horizon import horizon_note
 from edl.evaluate.metrics import DISTANCE_UNIT, METRICS
+from edl.evaluate.reachability import reachability_note
 from edl.interop.env_names import needs_import
 from edl.runs import store
 from edl.runs.failures import failed_seeds_note
@@ -41,7 +42,7 @@ def print_summary(console: Console, run: Run, took: float | None = None) -> None
         print_labelled(console, "coverage", f"measured over {metrics.get('coverage_is_over')}")
     failures = failures_note(metrics, MAX_SEEDS_NAMED)
     horizon = None if run.layout is None else horizon_note(run.layout, run.env.horizon)
-    notes = [failures, failed_seeds_note(metrics), horizon]
+    notes = [failures, failed_seeds_note(metrics), horizon, reachability_note(run.log)]
     for warning in [*codebook_warnings(metrics.get("codebook") or []), *filter(None, notes)]:
         print_labelled(console, "warning", warning)
     if run.path is None:

@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from edl.config import ConfigError
 from edl.envs.base import Box, Discrete, Env, Step
+from edl.envs.clock import with_time_left
 from edl.envs.features import Features, select_features
 from edl.types import Key
 
@@ -68,7 +69,10 @@ class HostState(NamedTuple):
 
 
 class HostEnv(Env):
-    """An env stepped by a `Host`. ``num_actions`` is 0 if actions are continuous, between ``low`` and ``high``."""
+    """An env stepped by a `Host`. ``num_actions`` is 0 if actions are continuous, between ``low`` and ``high``.
+
+    With ``timed``, the last number of an observation is the time left (`edl.envs.clock`).
+    """
 
     low: Float[Array, " a"]
     high: Float[Array, " a"]
@@ -78,6 +82,7 @@ class HostEnv(Env):
     observation_size: int = eqx.field(static=True)
     feature_size: int = eqx.field(static=True)
     num_actions: int = eqx.field(static=True, default=0)
+    timed: bool = eqx.field(static=True, default=False)
 
     @property
     def action_space(self) -> Box | Discrete:
@@ -86,7 +91,7 @@ class HostEnv(Env):
     def reset(self, key: Key) -> HostState:
         """Start an episode; the key determines its seed."""
         seed = jax.random.randint(key, (), 0, 2**31 - 1)
-        answer = call_host(self.host.reset, seed, 1 + self.observation_size)
+        answer = call_host(self.host.reset, seed, 1 + self.host_size)
         return HostState(answer[0], jnp.int32(0), answer[1:], jnp.bool_(False))
 
     def step(self, key: Key, state: HostState, action: Array) -> Step:
@@ -94,20 +99,27 @@ class HostEnv(Env):
         slot = jnp.where(state.ended, FINISHED_EPISODE, state.slot)
         flat = jnp.atleast_1d(jnp.asarray(action, jnp.float32))
         move = jnp.concatenate([slot[None], state.time[None].astype(jnp.float32), flat])
-        answer = call_host(self.host.step, move, 3 + self.observation_size)
+        answer = call_host(self.host.step, move, 3 + self.host_size)
         time = state.time + ~state.ended
         terminated = ~state.ended & (answer[-2] > 0)
         truncated = (~state.ended & (answer[-1] > 0)) | (time >= self.horizon)
         observation = jnp.where(state.ended, state.observation, answer[1:-2])
         slot = jnp.where(state.ended, state.slot, answer[0])
         reached = HostState(slot, time, observation, state.ended | terminated | truncated)
-        return Step(reached, observation, terminated, truncated)
+        return Step(reached, self.observe(reached), terminated, truncated)
 
     def observe(self, state: HostState) -> Float[Array, " o"]:
-        return state.observation
+        if not self.timed:
+            return state.observation
+        return with_time_left(state.observation, self.horizon - state.time, self.horizon)
 
     def features(self, observation: Float[Array, " o"]) -> Float[Array, " s"]:
-        return select_features(self.chosen_features, observation)
+        return select_features(self.chosen_features, observation[..., : self.host_size])
+
+    @property
+    def host_size(self) -> int:
+        """The size of an observation of the host, which has no time."""
+        return self.observation_size - self.timed
 
 
 def call_host(function: Callable[[Any], np.ndarray], row: Array, size: int) -> Float[Array, " r"]:

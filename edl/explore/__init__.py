@@ -8,6 +8,7 @@ from edl.explore.beyond import BeyondConfig, beyond
 from edl.explore.drift import DriftConfig, drift
 from edl.explore.frontier import FrontierConfig, frontier
 from edl.explore.go_explore import GoExploreConfig, go_explore
+from edl.explore.hindsight import HindsightConfig, hindsight
 from edl.explore.knn import KNNConfig, knn
 from edl.explore.maxent import MaxEntConfig, maxent
 from edl.explore.oracle import OracleConfig, oracle
@@ -29,6 +30,7 @@ METHODS: dict[str, Method] = {
     "drift": Method(DriftConfig, drift),
     "beyond": Method(BeyondConfig, beyond),
     "tldr": Method(TLDRConfig, tldr),
+    "hindsight": Method(HindsightConfig, hindsight),
 }
 
 make_callable(__name__)

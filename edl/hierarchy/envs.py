@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
 from edl.envs.base import Box, Discrete, Env, Step
+from edl.envs.clock import at_time_left
 from edl.types import Key
 
 
@@ -73,12 +74,17 @@ class SkillActionEnv(Env):
         """
         code = self.policy.codes[action]
 
-        def inner_step(state: Any, key: Key) -> tuple[Any, tuple]:
+        def inner_step(state: Any, inputs: tuple) -> tuple[Any, tuple]:
+            key, left = inputs
             act_key, step_key = jax.random.split(key)
-            step = self.inner.step(step_key, state, self.policy.act(act_key, self.inner.observe(state), code))
+            observation = self.inner.observe(state)
+            if self.policy.horizon:  # the skill has to be at its goal after ``hold`` steps
+                observation = at_time_left(observation, left, self.policy.horizon)
+            step = self.inner.step(step_key, state, self.policy.act(act_key, observation, code))
             return step.state, (step.terminated, step.truncated)
 
-        state, (terminated, truncated) = jax.lax.scan(inner_step, state, jax.random.split(key, self.hold))
+        keys, left = jax.random.split(key, self.hold), self.hold - jnp.arange(self.hold)
+        state, (terminated, truncated) = jax.lax.scan(inner_step, state, (keys, left))
         ends_before = jnp.cumsum(terminated | truncated) - (terminated | truncated)
         return Step(state, self.observe(state), jnp.any(terminated & (ends_before == 0)), jnp.any(truncated))
 

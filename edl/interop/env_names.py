@@ -22,7 +22,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from edl.config import ConfigError
+from edl.config import ConfigError, check
 from edl.envs import layouts
 from edl.envs.base import Env
 from edl.envs.features import Features, count_features, parse_features
@@ -46,8 +46,18 @@ FACTORIES: dict[str, Factory] = {}
 """Factories that the user has given as Python objects, by the name that the run stores."""
 
 
-def make_env(name: str, *, features: str | Features | None = None, horizon: int = 0, maze: str | None = None) -> Env:
-    """The env of that name. ``horizon=0`` keeps the env's own; ``maze`` is the saved text of a maze or model file."""
+def make_env(
+    name: str,
+    *,
+    features: str | Features | None = None,
+    horizon: int = 0,
+    maze: str | None = None,
+    timed: bool = False,
+) -> Env:
+    """The env of that name. ``horizon=0`` keeps the env's own; ``maze`` is the saved text of a maze or model file.
+
+    With ``timed``, the observations of an env outside of JAX include the time left (`edl.envs.clock`).
+    """
     if names_robot(name):
         return make_robot(name, features, horizon, maze)
     if is_maze(name):
@@ -55,7 +65,7 @@ def make_env(name: str, *, features: str | Features | None = None, horizon: int 
         layout = _maze_layout(name, maze)
         return check_env(name, with_horizon(MazeFactory(layout), horizon)(), horizon)
     _check_import_allowed(name)
-    return _build(name, FACTORIES.get(name) or ENVS.get(name), features, horizon)
+    return _build(name, FACTORIES.get(name) or ENVS.get(name), features, horizon, timed)
 
 
 def make_env_for_user(
@@ -231,9 +241,13 @@ def _import_gymnasium_envs(name: str) -> Any:
 
 # Cached because envs outside of JAX are static to `jit`: a second object would compile every program again.
 @functools.lru_cache(maxsize=8)
-def _build(name: str, factory: Factory | None, features: str | Features | None, horizon: int) -> Env:
+def _build(name: str, factory: Factory | None, features: str | Features | None, horizon: int, timed: bool) -> Env:
     factory = with_horizon(_factory_of(name) if factory is None else factory, horizon)
     made = _call(name, factory)
+    check(
+        not timed or not (isinstance(made, Env) or is_brax_style(made)),
+        f"timed must be false in env {name!r}, which runs in JAX: only Gymnasium envs show the time left (got True).",
+    )
     if isinstance(made, Env):
         _check_no_features(name, features)
         return check_env(name, made, horizon)
@@ -241,7 +255,7 @@ def _build(name: str, factory: Factory | None, features: str | Features | None, 
         size = observation_size_of(name, made)
         chosen = parse_features(features, size)
         return brax_env(made, chosen, size, count_features(chosen, size), horizon or DEFAULT_HORIZON)
-    return _import_gymnasium_envs(name).host_env(name, factory, made, features, horizon)
+    return _import_gymnasium_envs(name).host_env(name, factory, made, features, horizon, timed=timed)
 
 
 def _call(name: str, factory: Callable[[], Any]) -> Any:

@@ -31,11 +31,15 @@ def to_numpy(policy: SkillPolicy, skills: SkillModel | None = None) -> NumpySkil
     arrays = {"codes": policy.codes, "mean": policy.normaliser.mean, "scale": policy.normaliser.scale}
     arrays |= {f"weight{i}": weight for i, weight in enumerate(actor.weights)}
     arrays |= {f"bias{i}": bias for i, bias in enumerate(actor.biases)}
+    if policy.horizon:
+        arrays["horizon"] = np.int32(policy.horizon)
     goals = policy.goals if skills is None else skills.goals
     if goals is not None:
         arrays["goals"] = goals
     if skills is not None:
         arrays |= {"state_mean": skills.normaliser.mean, "state_scale": skills.normaliser.scale}
+        if skills.codes.shape != policy.codes.shape:  # goals are the codes of the policy
+            arrays["encoded_codes"] = skills.codes
         layers = [] if skills.encoder is None else zip(skills.encoder.weights, skills.encoder.biases, strict=True)
         for i, (weight, bias) in enumerate(layers):
             arrays |= {f"encoder_weight{i}": weight, f"encoder_bias{i}": bias}

@@ -6,6 +6,9 @@ This file needs NumPy only. `edl export` copies it into a new file and appends t
     action = skills.mode(observation, 3)  # skill number 3
     action = skills.act(rng, observation, 0.5 * skills.codes[3] + 0.5 * skills.codes[4])  # any code, e.g. a blend
     number = skills.pick(state)  # the skill for reaching a state, in the features that skills are about
+
+If ``skills.horizon`` is not 0, a skill lasts that many steps and is at its goal after the last one. Tell it how many
+steps ago it began: ``skills.act(rng, observation, 3, time=t)``. With ``time=skills.horizon - k`` it has k steps left.
 """
 
 import base64
@@ -25,6 +28,7 @@ class NumpySkills:
         self.codes = self.arrays["codes"]
         self.goals = self.arrays.get("goals")  # one state per skill; None for methods without goals
         self.layers, self.encoder = self._layers(""), self._layers("encoder_")
+        self.horizon = int(self.arrays.get("horizon", 0))  # 0: skills do not depend on the time
 
     def _layers(self, prefix: str) -> list[tuple[np.ndarray, np.ndarray]]:
         count = sum(name.startswith(f"{prefix}weight") for name in self.arrays)
@@ -34,9 +38,13 @@ class NumpySkills:
     def num_skills(self) -> int:
         return len(self.codes)
 
-    def params(self, observation: Any, code: Any) -> np.ndarray:
+    def params(self, observation: Any, code: Any, time: int = 0) -> np.ndarray:
         """The output of the network. ``code`` is a code, or the number of a skill."""
-        seen = (np.asarray(observation, np.float32) - self.arrays["mean"]) / self.arrays["scale"]
+        seen = np.asarray(observation, np.float32)
+        if self.horizon:
+            left = np.log1p(max(self.horizon - time, 0)) / np.log1p(self.horizon)
+            seen = np.concatenate([seen, np.full((*seen.shape[:-1], 1), left, np.float32)], axis=-1)
+        seen = (seen - self.arrays["mean"]) / self.arrays["scale"]
         code = np.asarray(code)
         code = self.codes[code] if np.issubdtype(code.dtype, np.integer) else code.astype(np.float32)
         shape = np.broadcast_shapes(seen.shape[:-1], code.shape[:-1])
@@ -47,9 +55,9 @@ class NumpySkills:
         weight, bias = self.layers[-1]
         return x @ weight + bias
 
-    def mode(self, observation: Any, code: Any) -> np.ndarray:
+    def mode(self, observation: Any, code: Any, time: int = 0) -> np.ndarray:
         """The deterministic action: the mean of a continuous pi(a|s,z), the mode of a discrete one."""
-        params = self.params(observation, code)
+        params = self.params(observation, code, time)
         if self.kind == "categorical":
             return np.asarray(np.argmax(params, axis=-1))
         first, second = np.split(params, 2, axis=-1)
@@ -58,9 +66,9 @@ class NumpySkills:
             return self._scaled(alpha / (alpha + beta))
         return self._scaled((np.clip(np.tanh(first), EDGE - 1, 1 - EDGE) + 1) / 2)
 
-    def act(self, rng: np.random.Generator, observation: Any, code: Any) -> np.ndarray:
+    def act(self, rng: np.random.Generator, observation: Any, code: Any, time: int = 0) -> np.ndarray:
         """Draw a ~ pi(a|s,z)."""
-        params = self.params(observation, code)
+        params = self.params(observation, code, time)
         if self.kind == "categorical":
             return np.asarray(np.argmax(params + rng.gumbel(size=params.shape), axis=-1))
         first, second = np.split(params, 2, axis=-1)
@@ -79,7 +87,8 @@ class NumpySkills:
             for i, (weight, bias) in enumerate(self.encoder):
                 x = x @ weight + bias
                 x = x if i + 1 == len(self.encoder) else np.maximum(x, 0.0)
-            rows, x = self.codes, x[..., : self.codes.shape[-1]]
+            rows = self.arrays.get("encoded_codes", self.codes)
+            x = x[..., : rows.shape[-1]]
         elif self.goals is not None:
             rows = self.goals
         else:

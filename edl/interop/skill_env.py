@@ -4,7 +4,8 @@
     env = SkillEnv(gymnasium.make("MountainCarContinuous-v0"), run.numpy_policy(), hold=20)
     stable_baselines3.PPO("MlpPolicy", env).learn(10_000)
 
-One action of the controller lasts ``hold`` steps of the inner env.
+One action of the controller lasts ``hold`` steps of the inner env. Skills that see the time left are asked to be at
+their goal after these steps.
 """
 
 from typing import Any, SupportsFloat
@@ -41,7 +42,7 @@ class SkillEnv(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
         gymnasium.Wrapper.__init__(self, env)
         if hold < 1:
             raise ConfigError(f"hold must be at least 1 (got {hold}).")
-        expected, got = skills.arrays["mean"].shape, env.observation_space.shape
+        expected, got = (len(skills.arrays["mean"]) - (skills.horizon > 0),), env.observation_space.shape
         if got != expected:
             raise ConfigError(
                 f"observations must have shape {expected}, as in the env of these skills (got {got}). Use that env."
@@ -64,16 +65,18 @@ class SkillEnv(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
         code = int(action) if isinstance(self.action_space, gymnasium.spaces.Discrete) else np.asarray(action)
         total, terminated, truncated, info, steps = 0.0, False, False, {}, 0
         while steps < self.hold and not (terminated or truncated):
-            self._observation, reward, terminated, truncated, info = self.env.step(self._act(code))
+            self._observation, reward, terminated, truncated, info = self.env.step(self._act(code, self.hold - steps))
             total += float(reward) * self.discount**steps
             steps += 1
         return self._observation, total, terminated, truncated, {**info, "steps": steps}
 
-    def _act(self, code: Any) -> Any:
+    def _act(self, code: Any, left: int) -> Any:
+        """The action of a skill that is held for ``left`` more steps."""
+        time = self.skills.horizon - left
         if self.deterministic:
-            action = self.skills.mode(self._observation, code)
+            action = self.skills.mode(self._observation, code, time)
         else:
-            action = self.skills.act(self.np_random, self._observation, code)
+            action = self.skills.act(self.np_random, self._observation, code, time)
         space = self.env.action_space
         if isinstance(space, gymnasium.spaces.Discrete):
             return int(action) + int(space.start)

@@ -31,7 +31,10 @@ from edl.learn.walking import WalkingConfig, WalkingDistance, walking_distance
 from edl.nets.normalise import Normaliser, identity_normaliser
 from edl.objective import Objective, RewardMemory, goal_distances
 from edl.program import Program, stop_at_target
+from edl.rl.deadlines import DeadlineStart, Hindsight, check_timed, deadline_sac, replay_in_hindsight
 from edl.rl.ppo import PPOConfig, PPOStart, paper_ppo, ppo
+from edl.rl.replay import Replay, Transition
+from edl.rl.sac import SACConfig, sac
 from edl.types import Key, Metrics, Scalar
 
 SUCCESS_RATE = 0.1
@@ -80,8 +83,14 @@ class LearnConfig:
     scale_inputs: bool = True
     """Give PPO the moments of the explored states: they normalise the critic's antigoal and, without ``ppo.normalise``,
     the observations. The authors' code does not use them for this."""
+    algorithm: Literal["ppo", "sac"] = "ppo"
+    """``ppo``: PPO with the reward above. ``sac``: SAC with a reward at the end of the episode alone and hindsight
+    (`edl.rl.deadlines`). It learns from far fewer env steps, and needs an env that shows the time left (``timed``).
+    The reward, its distance and rivalry are then not used."""
     ppo: PPOConfig = PPOConfig(iterations=800, gamma=0.97, normalise=False)
     """Settings of PPO."""
+    sac: SACConfig = deadline_sac()
+    """Settings of SAC."""
     walking: WalkingConfig = WalkingConfig()
     """Settings of walking distance."""
 
@@ -141,6 +150,9 @@ def learn(
 
     ``explorer`` is the policy of the explorer, for ``config.start`` "explorer".
     """
+    if config.algorithm == "sac":
+        program = deadline_learner(env, skills, config, explorer)
+        return stop_at_target(program, "worst_skill_success", config.stop_at, rate=1.0)
     how: dict[str, Any] = {}
     if config.start == "explorer":
         start, integrate = check_start(skills, explorer)
@@ -150,6 +162,48 @@ def learn(
         how = {"normaliser": policy_normaliser(skills.normaliser, env.observation_size)}
     program = ppo(env, edl_objective(skills, distance, config, env), config.ppo, codes=skills.codes, **how)
     return stop_at_target(program, "worst_skill_success", config.stop_at, rate=1.0)
+
+
+def deadline_learner(
+    env: Env, skills: SkillModel, config: LearnConfig, explorer: SkillPolicy | None
+) -> Program[Any, SkillPolicy]:
+    """SAC with a reward at the end of the episode. The code of a skill is its goal, normalised."""
+    check_timed(env)
+    check(
+        not skills.continuous,
+        "learner.algorithm 'sac' needs discrete skills, whose codes are goals (got a continuous prior). "
+        "Use --discover vqvae or kmeans, or --learner.algorithm ppo.",
+    )
+    start, normaliser = None, skills.normaliser
+    if config.start == "explorer":
+        given = None if explorer is None else explorer.model
+        if not isinstance(given, DeadlineStart):
+            raise ConfigError(
+                "learner.start 'explorer' with learner.algorithm 'sac' needs the explorer hindsight, which learns a "
+                "policy for goals with a deadline. Use --explore hindsight, or --learner.start scratch."
+            )
+        start, normaliser = given.learner, given.normaliser
+    codes = jax.vmap(normaliser)(skills.goals)
+    objective = deadline_objective(dataclasses.replace(skills, codes=codes), normaliser, config, env)
+    return sac(env, objective, config.sac, codes=codes, start=start)
+
+
+def deadline_objective(skills: SkillModel, normaliser: Normaliser, config: LearnConfig, env: Env) -> Objective:
+    """A reward at the end of the episode, and steps that are replayed with the goals of the skills."""
+    common = skill_counts(skills, config, env)
+
+    def draw(key: Key, num: int) -> Float[Array, "n s"]:
+        return skills.goals[jax.random.randint(key, (num,), 0, skills.num_skills)]
+
+    how = Hindsight(draw, normaliser, skills.normaliser.scale, success_of(env).radius, env.horizon)
+
+    def reward(success: Float[Array, " k"], episode: Episode) -> Float[Array, " t"]:
+        return how.rewards(episode)
+
+    def rewrite(key: Key, success: Float[Array, " k"], replay: Replay, rows: Int[Array, "m n"]) -> Transition:
+        return replay_in_hindsight(key, replay, rows, how)
+
+    return Objective(**common, reward=reward, rewrite=rewrite)
 
 
 def check_start(skills: SkillModel, explorer: SkillPolicy | None) -> tuple[PPOStart, Integration]:
@@ -172,8 +226,8 @@ def reward_unit(skills: SkillModel, config: LearnConfig) -> float | Scalar:
     return jnp.exp(jnp.mean(jnp.log(skills.normaliser.scale))) if config.scale_rewards else 1.0
 
 
-def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig, env: Env) -> Objective:
-    """r = log q(s|z), where nothing is learned besides the policy. The state is the running success of each skill.
+def skill_counts(skills: SkillModel, config: LearnConfig, env: Env) -> dict[str, Any]:
+    """The parts of the objective besides the reward. The state is the running success of each skill.
 
     Skills from a continuous prior are not counted one by one: they have one common success.
     """
@@ -197,11 +251,18 @@ def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig, e
         metrics = {"goal_distance": distance, "goal_success": jnp.mean(success)}
         return success, {**metrics, "worst_skill_success": jnp.min(success)}
 
+    return {"init": init, "sample": sample, "update": update}
+
+
+def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig, env: Env) -> Objective:
+    """r = log q(s|z), where nothing is learned besides the policy."""
+    goal_reached = success_of(env)
+
     def entropy_scale(success: Float[Array, " k"], episode: Episode) -> Scalar:
         skill = 0 if skills.continuous else episode.skill.index
         return 1.0 + config.entropy_boost * jnp.maximum(jnp.mean(success) - success[skill], 0.0)
 
-    common = {"init": init, "sample": sample, "update": update, "entropy_scale": entropy_scale}
+    common = {**skill_counts(skills, config, env), "entropy_scale": entropy_scale}
     if config.reward == "posterior":
         return Objective(**common, reward=lambda state, episode: posterior_reward(skills, episode), needs="steps")
     if not config.rivalry:

@@ -31,6 +31,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from edl.artifacts import Integration, SkillPolicy, concatenate
 from edl.config import check, config
 from edl.envs.base import Env
+from edl.envs.clock import timed_horizon
 from edl.envs.rollout import Actor, Episode, Skill, continue_rollout, rollout
 from edl.nets.distributions import Distribution, action_distribution
 from edl.nets.mlp import MLP, Initialisation, mlp
@@ -222,7 +223,7 @@ def ppo(
             normaliser = identity_normaliser(env.observation_size)
         elif config.normalise:
             normaliser = state.moments.normaliser()
-        return SkillPolicy(actor, normaliser, distribution, codes, integrate=integrate)
+        return SkillPolicy(actor, normaliser, distribution, codes, integrate=integrate, horizon=timed_horizon(env))
 
     def init(key: Key) -> PPOState:
         actor_key, critic_key, objective_key, example_key = jax.random.split(key, 4)

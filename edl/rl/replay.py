@@ -20,6 +20,7 @@ class Transition(NamedTuple):
 
     ``reward`` is the reward that was computed when the step was played. ``terminated`` is false at a time limit,
     because the state reached there has a value like any other. ``remaining`` counts the later steps of the episode.
+    ``bounds`` are limits of the best return after this step, if they are known.
     """
 
     observations: Float[Array, "2 o"]
@@ -29,6 +30,7 @@ class Transition(NamedTuple):
     terminated: Bool[Array, ""]
     skill: Skill
     remaining: Int[Array, ""] | None = None
+    bounds: Float[Array, " 2"] | None = None
 
 
 class Replay(NamedTuple):

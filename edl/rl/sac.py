@@ -38,6 +38,7 @@ from jaxtyping import Array, Bool, Float, Int
 from edl.artifacts import SkillPolicy
 from edl.config import check, config
 from edl.envs.base import Env, random_action
+from edl.envs.clock import timed_horizon
 from edl.envs.rollout import Episode, Skill, empty_skill, rollout
 from edl.nets.distributions import Categorical, TanhGaussian, action_distribution
 from edl.nets.mlp import MLP, Initialisation, mlp
@@ -61,7 +62,7 @@ from edl.rl.replay import (
 )
 from edl.types import Key, Metrics, Scalar
 
-SUPPORTED = ("before_rewards", "relabel", "linear", "see_learner")
+SUPPORTED = ("before_rewards", "relabel", "rewrite", "linear", "see_learner")
 """The optional fields of an `Objective` that SAC uses. It rejects an objective that sets any other."""
 LOSS_METRICS = ("critic_loss", "value", "entropy", "alpha")
 """Metrics of a gradient step."""
@@ -107,6 +108,9 @@ class SACConfig:
     """Bootstrap from V(s_T) at the time limit. Turn it off if the reward is terminal."""
     learn_entropy_weight: bool = False
     """Learn alpha, such that the entropy of the policy stays near the target entropy H*."""
+    entropy_in_value: bool = True
+    """Count the entropy of later steps in V, as in the paper of SAC. Otherwise V is a sum of rewards alone: without
+    discounting, the entropy of a long episode would outweigh a reward at its end."""
     target_entropy_share: float = 0.2
     """H* is the entropy of a uniform distribution over this share of the actions (per dimension)."""
     entropy_weight: float = 0.1
@@ -143,6 +147,14 @@ class Learner(NamedTuple):
     targets: MLP
 
 
+class SACStart(eqx.Module):
+    """A trained agent as SAC needs it to go on, its target networks, and the moments of its observations."""
+
+    agent: Agent
+    targets: MLP
+    moments: RunningMoments
+
+
 class SACState(NamedTuple):
     """The carry from one iteration to the next. ``objective`` is the state of the objective."""
 
@@ -159,24 +171,27 @@ class LossSettings(NamedTuple):
     gamma: float | Scalar
     alpha: float | Scalar | None
     target_entropy_share: float | Scalar
+    entropy_in_value: bool = True
 
 
 class Draws(NamedTuple):
     """The random numbers of a gradient step: rows of the replay buffer, and the noise of the actions in s' and s.
 
     ``skill`` are the skills that the rows are replayed with, or None if these are the skills they were played with.
+    ``rewritten`` are the transitions that are replayed instead of the rows, or None.
     """
 
     rows: Int[Array, " n"]
     noise: Float[Array, "n 2 a"]
     skill: Skill | None = None
+    rewritten: Transition | None = None
 
 
 class Batch(NamedTuple):
     """One row per transition. ``inputs`` are (s,z) and ``next_inputs`` (s',z), as the actor sees them.
 
     ``noise`` determines the actor's actions in s' and in s; it has no columns if actions are discrete. ``rewards`` has
-    one column per cumulant if the critics learn successor features.
+    one column per cumulant if the critics learn successor features. ``bounds`` limit the backups, if they are known.
     """
 
     inputs: Float[Array, "n i"]
@@ -185,6 +200,7 @@ class Batch(NamedTuple):
     rewards: Float[Array, " n *d"]
     terminated: Bool[Array, " n"]
     noise: Float[Array, "n 2 a"]
+    bounds: Float[Array, "n 2"] | None = None
 
 
 Loss: TypeAlias = Callable[[Agent, Batch, MLP, LossSettings], tuple[Scalar, Metrics]]
@@ -197,8 +213,12 @@ def sac(
     *,
     codes: Float[Array, "k z"],
     normaliser: Normaliser | None = None,
+    start: SACStart | None = None,
 ) -> Program[SACState, SkillPolicy]:
-    """Train pi(a|s,z) to maximise the objective's reward."""
+    """Train pi(a|s,z) to maximise the objective's reward.
+
+    With ``start``, training begins with this agent and these moments, and with a new optimiser.
+    """
     check_supported(objective, "sac()", SUPPORTED)
     check_config(env, objective, config)
     settings, loss = loss_settings(env, config), select_loss(objective, config)
@@ -208,7 +228,8 @@ def sac(
     values = 1 if objective.linear is None else codes.shape[-1]
 
     def policy_of(actor: MLP, moments: RunningMoments) -> SkillPolicy:
-        return SkillPolicy(actor, moments.normaliser() if config.normalise else fixed, settings.actions, codes)
+        normaliser = moments.normaliser() if config.normalise else fixed
+        return SkillPolicy(actor, normaliser, settings.actions, codes, horizon=timed_horizon(env))
 
     def init(key: Key) -> SACState:
         agent_key, objective_key, example_key = jax.random.split(key, 3)
@@ -217,6 +238,8 @@ def sac(
         moments = running_moments(env.observation_size)
         if config.normalise and config.random_episodes:
             moments = moments_of_random_play(jax.random.fold_in(example_key, 1), env, config.random_episodes)
+        if start is not None:
+            agent, targets, moments = start.agent, start.targets, start.moments
 
         learned = objective.see_learner(learned, LearnerView(policy_of(agent.actor, moments), agent.critics))
 
@@ -245,7 +268,7 @@ def sac(
         normaliser = policy_of(policy.actor, moments).normaliser
 
         def improve(learner: Learner, draws: Draws) -> tuple[Learner, Metrics]:
-            transitions = read(replay, draws.rows)
+            transitions = read(replay, draws.rows) if draws.rewritten is None else draws.rewritten
             transitions = transitions if draws.skill is None else transitions._replace(skill=draws.skill)
             rewards = transitions.reward
             if config.refresh_rewards:
@@ -256,6 +279,8 @@ def sac(
         shape = (steps_per_iteration(env, config), config.batch_size)
         draws = draw_batches(draw_key, replay, settings.actions, shape)
         draws = draws._replace(skill=relabel_skills(relabel_key, objective, learned, replay, draws.rows))
+        if objective.rewrite is not None:
+            draws = draws._replace(rewritten=objective.rewrite(relabel_key, learned, replay, draws.rows))
         learner, losses = repeat_if(replay.size >= config.warmup, improve, state.learner, draws)
         metrics = {"return": jnp.mean(jnp.sum(rewards, axis=1)), **losses, **metrics}
         return SACState(learner, replay, learned, moments), metrics
@@ -285,11 +310,11 @@ def check_config(env: Env, objective: Objective, config: SACConfig) -> None:
         f"capacity must be at least {least} (got {config.capacity}), because the replay buffer must hold the steps of "
         "an iteration and the warm-up. Raise capacity, or lower rollouts or warmup.",
     )
-    needs_refresh = objective.relabel is not keep_skill or objective.linear is not None
+    relabels = objective.relabel is not keep_skill or objective.rewrite is not None
     check(
-        config.refresh_rewards or not needs_refresh,
-        "refresh_rewards must be true for an objective with 'relabel' or 'linear' (got False), because its rewards can "
-        "only be computed when transitions are sampled. Leave refresh_rewards at its default.",
+        config.refresh_rewards or not (relabels or objective.linear is not None),
+        "refresh_rewards must be true for an objective with 'relabel', 'rewrite' or 'linear' (got False), because its "
+        "rewards can only be computed when transitions are sampled. Leave refresh_rewards at its default.",
     )
     check(
         not config.value_network or objective.linear is None,
@@ -307,7 +332,7 @@ def loss_settings(env: Env, config: SACConfig) -> LossSettings:
     """The action distribution of SAC for ``env``, and the part of the config that the losses depend on."""
     actions: Any = action_distribution(env.action_space, "tanh_gaussian")  # a Categorical if actions are discrete
     alpha = None if config.learn_entropy_weight else config.entropy_weight
-    return LossSettings(actions, config.gamma, alpha, config.target_entropy_share)
+    return LossSettings(actions, config.gamma, alpha, config.target_entropy_share, config.entropy_in_value)
 
 
 def select_loss(objective: Objective, config: SACConfig) -> Loss:
@@ -390,6 +415,7 @@ def to_batch(
         rewards=rewards,
         terminated=transitions.terminated,
         noise=noise,
+        bounds=transitions.bounds,
     )
 
 
@@ -427,8 +453,10 @@ def update_learner(
 def sac_loss(agent: Agent, batch: Batch, targets: MLP, settings: LossSettings) -> tuple[Scalar, Metrics]:
     """L_Q + L_pi + L_alpha of the module docstring: each parameter has a gradient from one of them only."""
     alpha, critics = frozen_alpha_and_critics(agent, settings)
-    following, _ = soft_values(agent.actor, targets, batch.next_inputs, batch.noise[:, 0], settings.actions, alpha)
+    bonus = alpha if settings.entropy_in_value else jnp.zeros_like(alpha)
+    following, _ = soft_values(agent.actor, targets, batch.next_inputs, batch.noise[:, 0], settings.actions, bonus)
     backups = batch.rewards + settings.gamma * jnp.where(batch.terminated, 0.0, following)
+    backups = backups if batch.bounds is None else jnp.clip(backups, *batch.bounds.T)
     errors = played_values(agent.critics, batch, settings.actions) - jax.lax.stop_gradient(backups)
     critic_loss = jnp.sum(jnp.mean(errors**2, axis=1))
 

@@ -50,6 +50,8 @@ class RunConfig:
     """What skills are about, in an env that offers a choice: dimensions of the observation ("0,1") or a function."""
     horizon: int = 0
     """Steps per episode; 0 uses the env's own horizon."""
+    timed: bool | None = None
+    """Whether the policy sees the time left in the episode (Gymnasium envs only). None: if the method can use it."""
     method: str = "edl"
     """``edl``, or the name of a baseline."""
     explore: str = ""

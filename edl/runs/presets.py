@@ -24,9 +24,11 @@ from edl.discover.gaussian_vae import GaussianVAEConfig
 from edl.discover.kmeans import KMeansConfig
 from edl.discover.vqvae import VQVAEConfig
 from edl.envs.base import Env
+from edl.envs.host import DEFAULT_HORIZON
 from edl.envs.mjx.robots import STEPS_PER_CELL
 from edl.envs.success import success_of
 from edl.explore.beyond import BeyondConfig
+from edl.explore.hindsight import HindsightConfig
 from edl.explore.knn import KNNConfig
 from edl.explore.oracle import OracleConfig
 from edl.explore.random_walk import RandomWalkConfig
@@ -34,7 +36,9 @@ from edl.explore.smm import SMMConfig
 from edl.interop.env_names import is_gymnasium_id, is_maze, make_env, names_robot, runs_on_host
 from edl.learn.walking import WalkingConfig
 from edl.program import Method
+from edl.rl.deadlines import deadline_sac
 from edl.rl.ppo import PPOConfig
+from edl.rl.sac import SACConfig
 from edl.runs.config import DATASET, GIVEN, NESTED, RunConfig, plain_settings, with_changes
 from edl.runtime.devices import on_accelerator
 
@@ -74,14 +78,15 @@ class Facts(NamedTuple):
         return unroll_of(self.env.horizon)
 
 
-HOST_DEFAULTS = {"explore": "drift", "discover": "vqvae", "scout": "random_walk"}
+HOST_DEFAULTS = {"explore": "hindsight", "discover": "vqvae", "scout": "random_walk"}
 HOST_PPO: dict[str, Any] = {"iterations": 100, "rollouts": 64, "normalise": True, "minibatches": 16}
 HOST_LEARNERS: dict[str, dict[str, Any]] = {"ppo": HOST_PPO, "sac": {"normalise": True}}
 """Changes to the learner of a baseline."""
-HOST: dict[str, Callable[[], Any]] = {
-    "random_walk": lambda: RandomWalkConfig(iterations=20, rollouts=64),
-    "knn": lambda: KNNConfig(iterations=40, rollouts=64),
-    "learn": lambda: learn.LearnConfig(reward="visits", distance="normalised", ppo=PPOConfig(**HOST_PPO)),
+HOST: dict[str, Callable[[RunConfig], Any]] = {
+    "random_walk": lambda config: RandomWalkConfig(iterations=20, rollouts=64),
+    "knn": lambda config: KNNConfig(iterations=40, rollouts=64),
+    "hindsight": lambda config: HindsightConfig(sac=host_sac(config, iterations=60)),
+    "learn": lambda config: host_learner(config),
 }
 """Recipes for envs outside of JAX (Gymnasium): they step slowly and their features have no common unit."""
 
@@ -89,8 +94,8 @@ JAX_DEFAULTS = {"explore": "beyond", "discover": "vqvae", "scout": "beyond"}
 JAX_LEARNERS = {True: HOST_LEARNERS | {"ppo": HOST_PPO | {"rollouts": 1024, "minibatches": 32}}, False: HOST_LEARNERS}
 """Changes to the learner of a baseline, on an accelerator and on a CPU."""
 JAX: dict[str, Callable[[Facts], Any]] = {
-    "random_walk": lambda facts: HOST["random_walk"](),
-    "knn": lambda facts: HOST["knn"](),
+    "random_walk": lambda facts: HOST["random_walk"](facts.config),
+    "knn": lambda facts: HOST["knn"](facts.config),
     "beyond": lambda facts: jax_explorer(facts),
     "learn": lambda facts: jax_learner(facts),
     "metra": lambda facts: METRAConfig.robot(continuous=facts.env.feature_size >= 2, **jax_sac(facts)),
@@ -106,6 +111,31 @@ JAX_PARTS: dict[bool, dict[str, Any]] = {
 """Envs at the same time and minibatches of PPO, on an accelerator and on a CPU."""
 UNROLLS = range(10, 26)
 """Steps of each env per iteration of PPO, of which the smallest that divides the horizon is used."""
+
+
+def host_sac(config: RunConfig, **changes: Any) -> SACConfig:
+    """SAC for goals with a deadline, with about a thousand gradient steps per iteration, however long episodes are."""
+    try:
+        horizon = config.horizon or env_of(config).horizon
+    except ConfigError:  # see `kind_of`
+        horizon = DEFAULT_HORIZON
+    sac = deadline_sac(**changes)
+    return dataclasses.replace(sac, update_every=max(sac.rollouts * horizon // 1000, 1))
+
+
+def host_learner(config: RunConfig) -> learn.LearnConfig:
+    """Stage 3: goals with a deadline, from the policy of the explorer if it has one for such goals.
+
+    The codes of a continuous prior are not goals. PPO is then rewarded for visits.
+    """
+    common: dict[str, Any] = {"reward": "visits", "distance": "normalised", "ppo": PPOConfig(**HOST_PPO)}
+    if config.discover in CONTINUOUS:
+        return learn.LearnConfig(**common)
+    explorer = config.explorer
+    if isinstance(explorer, HindsightConfig):
+        sac = dataclasses.replace(explorer.sac, iterations=20)
+        return learn.LearnConfig(algorithm="sac", start="explorer", sac=sac, **common)
+    return learn.LearnConfig(algorithm="sac", sac=host_sac(config, iterations=80), **common)
 
 
 def unroll_of(horizon: int) -> int:
@@ -183,7 +213,9 @@ def kind_of(config: RunConfig) -> Literal["maze", "jax", "host"]:
 
 
 def env_of(config: RunConfig) -> Env:
-    return make_env(config.env, features=config.features, horizon=config.horizon, maze=config.maze)
+    return make_env(
+        config.env, features=config.features, horizon=config.horizon, maze=config.maze, timed=bool(config.timed)
+    )
 
 
 def default_methods(config: RunConfig) -> dict[str, str]:
@@ -233,7 +265,15 @@ def complete(config: RunConfig, saved: Collection[str] = ()) -> RunConfig:
         filled["scout"] = settings_of(config, defaults["scout"], explore.METHODS[defaults["scout"]].config)
     config = dataclasses.replace(config, **filled)
     nested = {name: _with_derived(getattr(config, name), config) for name in ("explorer", "discoverer")}
-    return dataclasses.replace(config, **nested)
+    return _with_time(dataclasses.replace(config, **nested))
+
+
+def _with_time(config: RunConfig) -> RunConfig:
+    """Decide whether the policy sees the time left, if the user has not: if the explorer or the learner need it."""
+    if config.timed is not None:
+        return config
+    needs = config.explore == "hindsight" or getattr(config.learner, "algorithm", "ppo") == "sac"
+    return dataclasses.replace(config, timed=needs)
 
 
 def check_recipe(config: RunConfig, name: str, methods: Mapping[str, Method], what: str) -> None:
@@ -260,7 +300,7 @@ def settings_of(config: RunConfig, name: str, default: Callable[[], Any]) -> Any
         recipe = RECIPES[config.preset].get(name)
         return default() if recipe is None else recipe(config.env)
     if kind_of(config) == "host":
-        return HOST[name]() if name in HOST else _with_learners(default(), HOST_LEARNERS)
+        return HOST[name](config) if name in HOST else _with_learners(default(), HOST_LEARNERS)
     facts = Facts(env_of(config), on_accelerator(), config)
     return JAX[name](facts) if name in JAX else _with_learners(default(), JAX_LEARNERS[facts.accelerator])
 
@@ -296,12 +336,14 @@ def from_json(saved: Any, whose: str, **overrides: Any) -> RunConfig:
     for name in NESTED:
         current, changes = getattr(merged, name), saved.get(name)
         if current is not None and changes is not None and _same_method(base, merged, name) and name not in overrides:
+            if name == "learner" and of_run and "algorithm" not in changes:  # a run of edl 0.2
+                current = dataclasses.replace(current, algorithm="ppo", start="scratch")
             nested[name] = with_changes(current, changes, name)
     region = overrides.get("region", saved.get("region"))
     config = dataclasses.replace(merged, **nested, region=region or None)
     if config.learner is not None and config.learner.distance != "walking" and saved.get("scout") is None:
         config = dataclasses.replace(config, scout=None)  # the preset's learner, which needs a scout, was replaced
-    return config
+    return _with_time(dataclasses.replace(config, timed=changed.timed))
 
 
 def _same_method(one: RunConfig, other: RunConfig, nested: str) -> bool:

@@ -76,7 +76,9 @@ def _features_text(config: RunConfig, env: Env) -> object:
 
 
 def make_context(config: RunConfig) -> Context:
-    env = make_env(config.env, features=config.features, horizon=config.horizon, maze=config.maze)
+    env = make_env(
+        config.env, features=config.features, horizon=config.horizon, maze=config.maze, timed=bool(config.timed)
+    )
     return Context(env, layout_for(config.env, config.maze))
 
 

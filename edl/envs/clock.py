@@ -1,0 +1,46 @@
+"""The time left until a deadline, as the last number of an observation.
+
+A goal that an agent passes, but at which it cannot stay, can only be reached on time by a policy that knows the time:
+a car that has to be on a slope at a certain speed when the episode ends. k steps before the deadline, in an env with
+episodes of T steps, the policy sees
+
+    log(1 + k) / log(1 + T),
+
+because the last steps differ more than the first ones.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Real
+
+from edl.envs.base import Env
+
+
+def time_left(steps: Real[Array, "*n"] | int, horizon: int) -> Float[Array, "*n"]:
+    """What a policy sees ``steps`` steps before its deadline: 1 at the start of an episode, 0 at its end."""
+    return jnp.log1p(jnp.asarray(steps, jnp.float32)) / math.log1p(horizon)
+
+
+def steps_left(seen: Float[Array, "*n"], horizon: int) -> Int[Array, "*n"]:
+    """The inverse of `time_left`."""
+    return jnp.round(jnp.expm1(seen * math.log1p(horizon))).astype(jnp.int32)
+
+
+def with_time_left(
+    observation: Float[Array, "*n o"], steps: Real[Array, "*n"] | int, horizon: int
+) -> Float[Array, "*n o1"]:
+    """The observation with the time left appended."""
+    return jnp.concatenate([observation, time_left(steps, horizon)[..., None]], axis=-1)
+
+
+def timed_horizon(env: Env) -> int:
+    """Number of steps of an episode if the observations of ``env`` include the time left, or else 0."""
+    return env.horizon if getattr(env, "timed", False) else 0
+
+
+def at_time_left(
+    observation: Float[Array, "*n o1"], steps: Real[Array, "*n"] | int, horizon: int
+) -> Float[Array, "*n o1"]:
+    """A timed observation with another time left."""
+    return with_time_left(observation[..., :-1], steps, horizon)

@@ -1,0 +1,29 @@
+"""The time left, as a policy sees it."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from edl.envs.clock import at_time_left, time_left, timed_horizon, with_time_left
+from edl.envs.maze import maze
+from edl.interop.gymnasium_envs import host_env
+from tests.interop.hosted import Line
+
+
+def test_time_left_is_one_at_the_start_and_zero_at_the_end():
+    np.testing.assert_allclose(time_left(jnp.array([7, 1, 0]), 7), [1.0, 1 / 3, 0.0], atol=1e-6)
+
+
+def test_time_is_the_last_number_of_an_observation():
+    seen = with_time_left(jnp.array([5.0, 6.0]), 7, 7)
+    np.testing.assert_allclose(seen, [5.0, 6.0, 1.0])
+    np.testing.assert_allclose(at_time_left(seen, 1, 7), [5.0, 6.0, 1 / 3], atol=1e-6)
+
+
+def test_a_timed_env_shows_the_time_and_skills_are_not_about_it():
+    plain = host_env("plain", Line, Line(), None, 7, 0)
+    timed = host_env("timed", Line, Line(), None, 7, 0, timed=True)
+    assert (plain.observation_size, timed.observation_size) == (2, 3)
+    assert plain.feature_size == timed.feature_size == 2
+    assert (timed_horizon(plain), timed_horizon(timed), timed_horizon(maze("square"))) == (0, 7, 0)
+    observation = jnp.array([5.0, 6.0, 1.0])
+    np.testing.assert_allclose(timed.features(observation), [5.0, 6.0])
