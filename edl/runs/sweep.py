@@ -1,28 +1,75 @@
-"""A grid of runs as one vmapped program: `sweep` writes a run folder per point, a table and a heat map.
+"""Many runs: `sweep` writes a run folder per point, a table and a heat map.
 
-`edl.runs.points` runs the points: they share stages and programs where they can. A stopped sweep can be resumed.
+`edl.runs.chunks` plans which lanes run together, an executor (`edl.runs.executors`) runs the chunks, and each chunk
+leaves its results and a marker in the folder of the sweep. A stopped sweep is resumed from the markers alone.
 """
 
 import contextlib
+import math
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
 
 from edl.config import ConfigError
 from edl.runs import evaluation, store
+from edl.runs.chunk_work import DONE, ChunkTask, chunk_folder, is_done, run_chunks, statuses
+from edl.runs.chunks import Chunk, ChunkPoint, lanes_per_chunk, plan_chunks
+from edl.runs.executors import Executor, LocalExecutor, Tally, Task, check_executor, open_executor, run_tasks
 from edl.runs.grid import SweepGrid
-from edl.runs.interrupt import catch_interrupts
+from edl.runs.interrupt import Interrupt, catch_interrupts
 from edl.runs.limits import check_estimates, traced
 from edl.runs.pipeline import outlines
-from edl.runs.points import LaneContext, env_key, evaluate_point, group_contexts, open_point, run_group
 from edl.runs.progress import Progress, SilentProgress
 from edl.runs.resolve import make_context, with_dataset
 from edl.runs.result import load
+from edl.runs.session import CHECKPOINT_SECONDS
 from edl.runs.store import POINTS, SWEEP, Folder
-from edl.runs.summary import Summary, publish, scores_of, summarise
+from edl.runs.summary import TABLES, Summary, publish, scores_of, summarise
+
+PLAN = "plan.json"
+"""The number of lanes per chunk, which must not change when a sweep is resumed."""
+
+
+class Execution(NamedTuple):
+    """Where a sweep runs. ``envs`` are names of envs whose modules the user has allowed to be imported."""
+
+    executor: str = "local"
+    workers: int = 0
+    address: str | None = None
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+    envs: tuple[str, ...] = ()
+
+
+class SweepState(NamedTuple):
+    """How far a sweep is, over all workers. ``seconds_left`` is None until it can be estimated."""
+
+    lanes_done: int
+    lanes: int
+    steps_per_second: float
+    seconds_left: float | None
+    workers: int
+    workers_lost: int
+
+
+@runtime_checkable
+class SweepWatcher(Protocol):
+    """Receives the state of a sweep several times per second, and once when it was already finished."""
+
+    def sweep_state(self, state: SweepState) -> None: ...
+
+    def already_finished(self) -> None: ...
+
+
+class SilentWatcher:
+    """Ignores the state of a sweep."""
+
+    def sweep_state(self, state: SweepState) -> None: ...
+
+    def already_finished(self) -> None: ...
 
 
 def sweep(
@@ -30,45 +77,175 @@ def sweep(
     out: str | Path,
     *,
     resume: bool = False,
-    progress: Progress | None = None,
-    devices: Sequence[Any] | None = None,
     max_lanes: int | None = None,
+    execution: Execution = Execution(),
+    progress: Progress | None = None,
+    watcher: SweepWatcher | None = None,
 ) -> Summary:
-    """Run every point of a grid. ``max_lanes`` and memory limit how many lanes run at a time.
+    """Run every point of a grid. ``max_lanes`` is the maximum number of lanes of a chunk.
 
-    A point that fails, e.g. because it diverges, is marked in the summary, and the others are kept.
+    A point that fails, e.g. because it diverges, is marked in the summary, and the others are kept. ``progress``
+    receives the stages that run in this process, ``watcher`` the state of the whole sweep.
     """
-    for group in () if resume else grid.groups:  # the dry run: reject bad points before anything is written
-        first = group[0].config
-        where = with_dataset(first, make_context(first))
-        check_estimates(first, traced(lambda first=first, where=where: outlines(first, where)))
-    metrics: dict[int, dict[str, Any]] = {}
-    failures: dict[int, str] = {}
-    with catch_interrupts() as interrupt, open_sweep(grid, out, resume) as folder:
-        chosen = jax.devices() if devices is None else list(devices)
-        context = LaneContext(chosen, interrupt, progress or SilentProgress(), max_lanes)
-        for number, group in enumerate(grid.groups, 1):
-            title = f" {number}/{len(grid.groups)}" if len(grid.groups) > 1 else ""
-            points = {
-                each.number: open_point(each.name, each.config, folder.path / POINTS / each.name) for each in group
-            }
-            contexts = group_contexts([each.config for each in group])
-            run_group(list(points.values()), contexts, context, title)
-            context.progress.stage_started(f"evaluate{title}", 0)
-            for key, point in points.items():
-                where = contexts[env_key(point.config)]
-                try:
-                    if not point.failures:
-                        metrics[key] = interrupt.run_interruptible(lambda p=point, w=where: evaluate_point(p, w))
-                except ConfigError as error:
-                    point.failures.append(f"{point.name}: {error}")
-            failures |= {key: point.failures[0] for key, point in points.items() if point.failures}
-            context.progress.stage_finished(f"evaluate{title}")
+    watcher = watcher or SilentWatcher()
+    check_executor(execution.executor, execution.workers, execution.address)
+    if not resume:
+        check_points(grid)
+    with catch_interrupts() as interrupt, contextlib.ExitStack() as stack:
+        if resume and (Path(out) / SWEEP).is_file():
+            with open_sweep(grid, out, resume) as folder:
+                chunks = planned(grid, folder, max_lanes, None)
+                if chunks is not None and folder.has(TABLES["json"]) and all(is_done(out, each) for each in chunks):
+                    watcher.already_finished()
+                    return summarise(grid, *results_of(grid, folder, chunks))
+        executor = stack.enter_context(contextlib.closing(make_executor(execution, out, interrupt, progress)))
+        folder = stack.enter_context(open_sweep(grid, out, resume))
+        chunks = planned(grid, folder, max_lanes, getattr(executor, "backend", None) or jax.default_backend())
+        assert chunks is not None  # planned now, if not before
+        SweepRun(folder, chunks, execution, executor, interrupt, watcher).run()
+        metrics, failures = results_of(grid, folder, chunks)
         if failures and not metrics:
             raise ConfigError(f"all {len(grid.points)} points failed. Point {next(iter(failures.values()))}")
         summary = summarise(grid, metrics, failures)
         interrupt.run_interruptible(lambda: write_summary(folder, summary))
     return summary
+
+
+def check_points(grid: SweepGrid) -> None:
+    """The dry run: reject bad points before anything is written."""
+    for group in grid.groups:
+        first = group[0].config
+        where = with_dataset(first, make_context(first))
+        check_estimates(first, traced(lambda first=first, where=where: outlines(first, where)))
+
+
+def make_executor(execution: Execution, out: str | Path, interrupt: Interrupt, progress: Progress | None) -> Executor:
+    """The executor of a sweep. In this process, tasks report their stages and stop with the sweep."""
+    if execution.executor == "local":
+        return LocalExecutor(progress=progress or SilentProgress(), interrupt=interrupt)
+    return open_executor(execution.executor, execution.workers, execution.address, str(out))
+
+
+def planned(grid: SweepGrid, folder: Folder, max_lanes: int | None, backend: str | None) -> list[Chunk] | None:
+    """The chunks of a sweep. Their number of lanes is chosen once; None if it is not, and there is no ``backend``."""
+    if folder.has(PLAN):
+        lanes = folder.read_json(PLAN)["lanes"]
+        if max_lanes is not None and max_lanes != lanes:
+            raise ConfigError(
+                f"{str(folder.path)!r} was started with at most {lanes} lanes per chunk (got --max-lanes {max_lanes}). "
+                "Resume without --max-lanes, or choose another --out."
+            )
+    elif backend is None:
+        return None
+    else:
+        lanes = max_lanes or lanes_per_chunk(backend)
+        folder.write_json(PLAN, {"lanes": lanes, "backend": backend})
+    return plan_chunks([[ChunkPoint(each.name, each.config) for each in group] for group in grid.groups], lanes)
+
+
+def results_of(
+    grid: SweepGrid, folder: Folder, chunks: Sequence[Chunk]
+) -> tuple[dict[int, dict[str, Any]], dict[int, str]]:
+    """The metrics of all points, and why points have failed."""
+    failed: dict[str, str] = {}
+    for chunk in chunks:
+        failed = chunk_folder(folder.path, chunk.name).read_json(DONE)["failed"] | failed
+    good = [point for point in grid.points if point.name not in failed]
+    metrics = {each.number: Folder(folder.path / POINTS / each.name).read_json(store.METRICS) for each in good}
+    return metrics, {each.number: failed[each.name] for each in grid.points if each.name in failed}
+
+
+class SweepRun:
+    """Runs the chunks of a sweep that have not finished, and reports the state of the sweep."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        chunks: Sequence[Chunk],
+        execution: Execution,
+        executor: Executor,
+        interrupt: Interrupt,
+        watcher: SweepWatcher,
+    ):
+        self.folder, self.chunks, self.execution = folder, chunks, execution
+        self.executor, self.interrupt, self.watcher = executor, interrupt, watcher
+        self.done = {chunk.name for chunk in chunks if is_done(folder.path, chunk)}
+        self.work = {chunk.name: sum(chunk.widths.values()) for chunk in chunks}
+        self.tally, self.began, self.reported = Tally(), time.perf_counter(), 0.0
+
+    def run(self) -> None:
+        """Run all chunks that have not finished. An unexpected error is raised after the others have ended."""
+        unexpected: BaseException | None = None
+        pending = [chunk for chunk in self.chunks if chunk.name not in self.done]
+        before = sum(self.work[name] for name in self.done)
+        tasks = self.tasks(pending)
+        members = {task.name: [chunk.name for chunk in task.args[0].chunks] for task in tasks}
+        for outcome in run_tasks(self.executor, tasks, lambda: self.report(before), self.tally):
+            if isinstance(outcome.error, KeyboardInterrupt):
+                raise outcome.error
+            if isinstance(outcome.error, ConfigError):
+                self.fail(outcome.task.args[0], str(outcome.error))
+            unexpected = unexpected or (None if isinstance(outcome.error, ConfigError) else outcome.error)
+            self.done |= set(members[outcome.task.name])
+        if unexpected is not None:
+            raise unexpected
+        self.report(before, always=True)
+
+    def tasks(self, pending: Sequence[Chunk]) -> list[Task]:
+        """One task per chunk; in this process, one task for as many chunks as there are devices."""
+        local = isinstance(self.executor, LocalExecutor)
+        bundles = list(bundled(pending, len(jax.devices()) if local else 1))
+        task_of = {chunk.name: bundle[0].name for bundle in bundles for chunk in bundle}
+        tasks = []
+        for number, bundle in enumerate(bundles, 1):
+            title = f" {number}/{len(bundles)}" if len(bundles) > 1 else ""
+            needs = tuple({task_of[name] for chunk in bundle for name in chunk.needs if name in task_of})
+            most = max(len(each) for each in bundles if each[0].program == bundle[0].program)
+            place, seconds = str(self.folder.path.absolute()), self.execution.checkpoint_seconds
+            work = ChunkTask(place, bundle, title, most, seconds, self.execution.envs)
+            cost = sum(self.work[chunk.name] for chunk in bundle)
+            tasks.append(Task(bundle[0].name, run_chunks, (work,), needs, 0.0 if local else cost))
+        return tasks
+
+    def fail(self, task: ChunkTask, message: str) -> None:
+        """Mark the points of chunks that could not run at all."""
+        for chunk in task.chunks:
+            failed = {each.name: f"{each.name}: {message}" for each in chunk.points}
+            folder = store.make_folder(chunk_folder(self.folder.path, chunk.name).path)
+            folder.write_json(DONE, {"chunk": chunk.name, "points": list(failed), "failed": failed})
+
+    def report(self, before: int, *, always: bool = False) -> None:
+        """Tell the watcher the state of the sweep, at most once per second."""
+        self.interrupt.check()
+        now = time.perf_counter()
+        if now - self.reported < 1.0 and not always:
+            return
+        self.reported = now
+        running = list(statuses(self.folder.path, sorted(self.tally.running)))
+        done, total = sum(self.work[name] for name in self.done), sum(self.work.values())
+        left = (now - self.began) * (total - done) / (done - before) if done > before else None
+        lanes = {chunk.name: chunk.lanes for chunk in self.chunks}
+        self.watcher.sweep_state(
+            SweepState(
+                sum(lanes[name] for name in self.done),
+                sum(lanes.values()),
+                sum(each["steps_per_second"] for each in running),
+                left,
+                self.executor.workers,
+                self.tally.lost,
+            )
+        )
+
+
+def bundled(chunks: Sequence[Chunk], devices: int) -> Iterator[tuple[Chunk, ...]]:
+    """Chunks of the same program, as many at a time as there are devices."""
+    programs: dict[str, list[Chunk]] = {}
+    for chunk in chunks:
+        programs.setdefault(chunk.program, []).append(chunk)
+    for each in programs.values():
+        size = math.ceil(len(each) / math.ceil(len(each) / devices))  # bundles of about equal size
+        for start in range(0, len(each), size):
+            yield tuple(each[start : start + size])
 
 
 @contextlib.contextmanager
