@@ -1,4 +1,4 @@
-"""Run chunks of a sweep, in this process or in a worker, and leave everything that matters in files.
+"""Run a chunk of a sweep, in this process or in a worker, and leave everything that matters in files.
 
     SWEEP/points/NNN                        the run folders of the points
     SWEEP/chunks/NAME/done.json             the marker: the chunk has finished, and these points of it have failed
@@ -31,7 +31,7 @@ from edl.runs.config import RunConfig
 from edl.runs.driver import Outline, Position, Tick
 from edl.runs.interrupt import Interrupt, catch_interrupts
 from edl.runs.points import (
-    FixedChunks,
+    FixedLanes,
     LaneContext,
     RunPoint,
     env_key,
@@ -57,84 +57,82 @@ LOCK_SECONDS = 120.0
 
 
 class ChunkTask(NamedTuple):
-    """Chunks of the same program that run side by side, one per device, and how.
-
-    ``devices`` is at least the number of chunks: all tasks of a program have the same number. ``envs`` are names of
-    envs whose modules the user has allowed to be imported.
-    """
+    """A chunk of a sweep to run. ``envs`` are names of envs whose modules the user has allowed to be imported."""
 
     sweep: str
-    chunks: tuple[Chunk, ...]
+    chunk: Chunk
     title: str
-    devices: int
     checkpoint_seconds: float
     envs: tuple[str, ...] = ()
 
     @property
-    def folders(self) -> list[Folder]:
-        return [chunk_folder(self.sweep, chunk.name) for chunk in self.chunks]
+    def folder(self) -> Folder:
+        return chunk_folder(self.sweep, self.chunk.name)
 
 
 def chunk_folder(sweep: str | Path, name: str) -> Folder:
     return Folder(Path(sweep) / CHUNKS / name)
 
 
-def run_chunks(task: ChunkTask, progress: Progress | None = None, interrupt: Interrupt | None = None) -> dict[str, Any]:
-    """Run the stages of some chunks, and evaluate their points. Returns facts for the driver.
+def run_chunk(
+    task: ChunkTask, *, progress: Progress | None = None, interrupt: Interrupt | None = None, device: Any = None
+) -> dict[str, Any]:
+    """Run the stages of a chunk, and evaluate its points if it is their last. Returns facts for the driver.
 
     Without an ``interrupt`` this process is a worker: it catches its own signals.
     """
     for name in task.envs:
         allow_import(name)
-    for folder in task.folders:
-        store.make_folder(folder.path)
+    folder, began = store.make_folder(task.folder.path), time.perf_counter()
     with contextlib.ExitStack() as stack:
-        for folder in task.folders:
-            stack.enter_context(store.locked_when_free(folder.path, LOCK_SECONDS))
-        own = interrupt or stack.enter_context(catch_interrupts())
-        began = time.perf_counter()
-        points, facts = work_on(task, progress or StatusFile(task.folders), own)
-        for chunk, folder in zip(task.chunks, task.folders, strict=True):
-            failed = {p.name: points[p.name].failures[0] for p in chunk.points if points[p.name].failures}
-            folder.write_json(DONE, {"chunk": chunk.name, "points": [p.name for p in chunk.points], "failed": failed})
-            folder.remove(store.CHECKPOINT, store.PREVIOUS_CHECKPOINT, STATUS)
+        stack.enter_context(store.locked_when_free(folder.path, LOCK_SECONDS))
+        stack.enter_context(jax.default_device(device))
+        interrupt = interrupt or stack.enter_context(catch_interrupts())
+        keeper = Keeper(task, interrupt)
+        points = work_on(task, keeper, progress or StatusFile(folder))
+        write_marker(folder, task.chunk, failures_of(points))
+        folder.remove(store.CHECKPOINT, store.PREVIOUS_CHECKPOINT, STATUS)
+    facts = {"iterations": keeper.iterations, "resumed_at": keeper.resumed_at}
     return {**facts, "seconds": time.perf_counter() - began}
 
 
-def work_on(task: ChunkTask, progress: Progress, interrupt: Interrupt) -> tuple[dict[str, RunPoint], dict[str, Any]]:
+def work_on(task: ChunkTask, keeper: "Keeper", progress: Progress) -> list[RunPoint]:
     """Run the stages of all points, and evaluate those whose last stage this is."""
-    first = task.chunks[0]
-    points = open_points(task)
-    contexts = contexts_of(first.envs)
-    keeper = Keeper(task, interrupt)
-    fixed = FixedChunks(
-        tuple(tuple(point.name for point in chunk.points) for chunk in task.chunks), first.widths, keeper.checkpoints
-    )
-    context = LaneContext(jax.devices()[: task.devices], interrupt, progress, fixed=fixed)
-    run_group(list(points.values()), contexts, context, task.title, until=first.until)
+    chunk = task.chunk
+    points, contexts = open_points(task), contexts_of(chunk.envs)
+    fixed = FixedLanes(chunk.widths, lambda key: StageCheckpoints(keeper, key))
+    context = LaneContext([], keeper.interrupt, progress, fixed=fixed)
+    run_group(points, contexts, context, task.title, until=chunk.until)
     keeper.write_failures(points)
-    if first.last:
+    if chunk.last:
         evaluate_points(points, contexts, context, task.title)
         keeper.write_failures(points)
-    return points, {"iterations": keeper.iterations, "resumed_at": keeper.resumed_at}
+    return points
 
 
-def open_points(task: ChunkTask) -> dict[str, RunPoint]:
-    """The points of all chunks, with the failures that earlier chunks and attempts have recorded."""
+def write_marker(folder: Folder, chunk: Chunk, failed: Mapping[str, str]) -> None:
+    """Mark a chunk as finished."""
+    names = [point.name for point in chunk.points]
+    folder.write_json(DONE, {"chunk": chunk.name, "points": names, "failed": failed})
+
+
+def failures_of(points: Sequence[RunPoint]) -> dict[str, str]:
+    return {point.name: point.failures[0] for point in points if point.failures}
+
+
+def open_points(task: ChunkTask) -> list[RunPoint]:
+    """The points of a chunk, with the failures that earlier chunks and attempts have recorded."""
     failed: dict[str, str] = {}
-    for chunk, folder in zip(task.chunks, task.folders, strict=True):
-        for name in chunk.needs:
-            failed |= chunk_folder(task.sweep, name).read_json(DONE)["failed"]
-        if folder.has(FAILED):
-            failed |= folder.read_json(FAILED)
-    points = {}
-    for chunk in task.chunks:
-        for each in chunk.points:
-            path = Path(task.sweep) / POINTS / each.name
-            store.remove_remnants(path)
-            points[each.name] = open_point(each.name, each.config, path)
-            if each.name in failed:
-                points[each.name].failures.append(failed[each.name])
+    for name in task.chunk.needs:
+        failed |= chunk_folder(task.sweep, name).read_json(DONE)["failed"]
+    if task.folder.has(FAILED):
+        failed |= task.folder.read_json(FAILED)
+    points = []
+    for each in task.chunk.points:
+        path = Path(task.sweep) / POINTS / each.name
+        store.remove_remnants(path)
+        points.append(open_point(each.name, each.config, path))
+        points[-1].failures.extend([failed[each.name]] if each.name in failed else [])
     return points
 
 
@@ -144,11 +142,11 @@ def contexts_of(envs: tuple[RunConfig, ...]) -> Mapping[Any, Context]:
 
 
 def evaluate_points(
-    points: Mapping[str, RunPoint], contexts: Mapping[Any, Context], context: LaneContext, title: str
+    points: Sequence[RunPoint], contexts: Mapping[Any, Context], context: LaneContext, title: str
 ) -> None:
     """Compute the metrics of all points that have not failed."""
     context.progress.stage_started(f"evaluate{title}", 0)
-    for point in points.values():
+    for point in points:
         where = contexts[env_key(point.config)]
         try:
             if not point.failures:
@@ -176,22 +174,18 @@ def is_done(sweep: str | Path, chunk: Chunk) -> bool:
 
 
 class Keeper:
-    """Keeps checkpoints and failures of a task. The checkpoint of a task with several chunks is with the first."""
+    """Keeps checkpoints and failures of a chunk, and counts the iterations that this process has computed."""
 
     def __init__(self, task: ChunkTask, interrupt: Interrupt):
-        self.task, self.interrupt, self.folder = task, interrupt, task.folders[0]
+        self.task, self.interrupt, self.folder = task, interrupt, task.folder
         self.iterations = 0
         self.resumed_at: dict[str, int] = {}
 
-    def checkpoints(self, key: str) -> "StageCheckpoints":
-        return StageCheckpoints(self, key)
-
-    def write_failures(self, points: Mapping[str, RunPoint]) -> None:
+    def write_failures(self, points: Sequence[RunPoint]) -> None:
         """Record the points that have failed, so that they are left out if this chunk is run again."""
-        for chunk, folder in zip(self.task.chunks, self.task.folders, strict=True):
-            failed = {p.name: points[p.name].failures[0] for p in chunk.points if points[p.name].failures}
-            if failed:
-                folder.write_json(FAILED, failed)
+        failed = failures_of(points)
+        if failed:
+            self.folder.write_json(FAILED, failed)
 
 
 class StageCheckpoints:
@@ -246,8 +240,8 @@ class StageCheckpoints:
 class StatusFile:
     """Writes the progress of a task to status.json, for the table of the driver: `edl.runs.progress.Progress`."""
 
-    def __init__(self, folders: Sequence[Folder]):
-        self.folder, self.written = folders[0], 0.0
+    def __init__(self, folder: Folder):
+        self.folder, self.written = folder, 0.0
 
     def stage_started(self, stage: str, iterations: int) -> None: ...
 

@@ -11,18 +11,18 @@ others: `RunPoint.failures` has the message.
 """
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import PyTree
 
 from edl.config import ConfigError
 from edl.envs.base import Env
-from edl.envs.host import hosts_of
 from edl.envs.maze import Maze, pad_to_shape, shape_of
 from edl.evaluate.metrics import definitions_note
 from edl.interop.env_names import is_maze
@@ -54,15 +54,13 @@ Measure = Callable[[Run, Evaluation], Mapping[str, Any]]
 """Computes further numbers of a run, which metrics.json does not have."""
 
 
-class FixedChunks(NamedTuple):
-    """Chunks of points whose lanes keep their places: one chunk per device, filled to a number of lanes per stage.
+class FixedLanes(NamedTuple):
+    """Lanes keep their places in programs of fixed ``widths``, one per stage, on one device.
 
-    A stage that one of the points has not finished then runs for all of them, and chunks share nothing, so that the
-    bits depend neither on what an earlier process has finished nor on the chunks that run beside. ``checkpoints`` keeps
-    the position of a stage, for the identities of its lanes.
+    A stage that one of the points has not finished then runs for all of them, so that the bits do not depend on what an
+    earlier process has finished. ``checkpoints`` keeps the position of a stage, for the identities of its lanes.
     """
 
-    chunks: tuple[tuple[str, ...], ...]
     widths: Mapping[str, int]
     checkpoints: Callable[[str], LaneCheckpoints]
 
@@ -74,7 +72,7 @@ class LaneContext(NamedTuple):
     interrupt: Interrupt
     progress: Progress
     max_lanes: int | None = None
-    fixed: FixedChunks | None = None
+    fixed: FixedLanes | None = None
 
 
 class RunPoint(NamedTuple):
@@ -163,20 +161,15 @@ def run_group(
 
 
 class SharedArtifact:
-    """The artifacts of one stage for all points, one copy per `key`, on the host."""
+    """The artifacts of one stage for all points, one copy per identity, on the host."""
 
-    def __init__(self, stage: Stage, fixed: FixedChunks | None):
+    def __init__(self, stage: Stage):
         self.stage = stage
-        self.chunk_of = {name: i for i, chunk in enumerate(fixed.chunks if fixed else ()) for name in chunk}
         self.by_identity: dict[str, PyTree] = {}
-
-    def key(self, point: RunPoint) -> str:
-        """What points must agree in to share an artifact: the identity of the stage, and the chunk if there are any."""
-        return f"{identity(self.stage, point.config)} {self.chunk_of.get(point.name, 0)}"
 
     def of(self, points: Sequence[RunPoint]) -> PyTree:
         """The artifacts for these points: all seeds of the first point, then all seeds of the second, ..."""
-        chosen = [self.by_identity[self.key(each)] for each in points]
+        chosen = [self.by_identity[identity(self.stage, each.config)] for each in points]
         return jax.tree.map(lambda *leaves: jnp.asarray(np.concatenate(leaves)), *chosen)
 
 
@@ -189,10 +182,10 @@ def run_shared(
     title: str,
 ) -> SharedArtifact:
     """One stage for all points: load the identities that are on disk, and run the others together."""
-    shared = SharedArtifact(stage, context.fixed)
+    shared = SharedArtifact(stage)
     owners: dict[str, list[RunPoint]] = {}
     for each in points:
-        owners.setdefault(shared.key(each), []).append(each)
+        owners.setdefault(identity(stage, each.config), []).append(each)
     missing: list[list[RunPoint]] = []
     again = context.fixed is not None and any(stage.name not in each.finished for each in points)
     for key, users in owners.items():
@@ -264,45 +257,30 @@ def run_missing(
         context.interrupt.check()
 
     begins = np.cumsum([0, *(each.lanes for each in first)])
+    layout, mesh, checkpoints = lanes_of(stage, first, work, context)
+    runner = LaneRunner(mesh, context.interrupt.run_interruptible, on_tick, context.max_lanes, checkpoints)
     waiting, finished = list(range(len(first))), []
-    for layout, checkpoints in layouts_for(stage, missing, begins, work, context):
-        mesh = lane_mesh(len(layout.blocks), work.inputs, context.devices)
-        runner = LaneRunner(mesh, context.interrupt.run_interruptible, on_tick, context.max_lanes, checkpoints)
-        for batch in run_lanes(work, keys, layout, runner):
-            finished.append(batch)
-            known = np.concatenate([each.lanes for each in finished])
-            for number in [i for i in waiting if np.isin(np.arange(begins[i], begins[i + 1]), known).all()]:
-                write_result(stage, finished, missing[number], int(begins[number + 1]), shared)
-                waiting.remove(number)
-            wanted = np.concatenate([np.arange(begins[i], begins[i + 1]) for i in waiting] or [[]])
-            finished = [each for each in finished if np.isin(each.lanes, wanted).any()]  # the others are recorded
+    for batch in run_lanes(work, keys, layout, runner):
+        finished.append(batch)
+        known = np.concatenate([each.lanes for each in finished])
+        for number in [i for i in waiting if np.isin(np.arange(begins[i], begins[i + 1]), known).all()]:
+            write_result(stage, finished, missing[number], int(begins[number + 1]), shared)
+            waiting.remove(number)
+        wanted = np.concatenate([np.arange(begins[i], begins[i + 1]) for i in waiting] or [[]])
+        finished = [each for each in finished if np.isin(each.lanes, wanted).any()]  # the others are recorded
     context.progress.stage_finished(title)
 
 
-def layouts_for(
-    stage: Stage, missing: Sequence[Sequence[RunPoint]], begins: np.ndarray, work: Work, context: LaneContext
-) -> Iterator[tuple[Layout, LaneCheckpoints]]:
-    """Which lanes run side by side: all of them, spread over the devices; or those of each chunk on a device.
-
-    An env outside of JAX is stepped by one host process, so its chunks run one after the other.
-    """
-    total, fixed = int(begins[-1]), context.fixed
-    if fixed is None:
-        mesh = lane_mesh(min(total, context.max_lanes or total), work.inputs, context.devices)
-        yield even_layout(total, 1 if mesh is None else mesh.size), NoCheckpoints()
-        return
-    lanes_of = {users[0].name: np.arange(begins[i], begins[i + 1]) for i, users in enumerate(missing)}
-    blocks, width = [], fixed.widths[stage.name]
-    for chunk in fixed.chunks:
-        block = [lanes_of[name] for name in chunk if name in lanes_of]
-        blocks.append(np.concatenate(block) if block else np.zeros(1, int))
-    blocks += [blocks[-1]] * (len(context.devices) - len(blocks))  # so that all tasks have the same program
-    key = ",".join(identity(stage, users[0].config) for users in missing)
-    checkpoints = fixed.checkpoints(f"{stage.name}:{key}")
-    if hosts_of(work.inputs):
-        yield from ((Layout((block,), width), checkpoints) for block in blocks)
-    else:
-        yield Layout(tuple(blocks), width), checkpoints
+def lanes_of(
+    stage: Stage, points: Sequence[RunPoint], work: Work, context: LaneContext
+) -> tuple[Layout, Mesh | None, LaneCheckpoints]:
+    """Which lanes run side by side, and on which devices: all of them on all devices, or in fixed places on one."""
+    total, fixed = sum(each.lanes for each in points), context.fixed
+    if fixed is not None:
+        key = ",".join(identity(stage, each.config) for each in points)
+        return Layout((np.arange(total),), fixed.widths[stage.name]), None, fixed.checkpoints(f"{stage.name}:{key}")
+    mesh = lane_mesh(min(total, context.max_lanes or total), work.inputs, context.devices)
+    return even_layout(total, 1 if mesh is None else mesh.size), mesh, NoCheckpoints()
 
 
 def write_result(
@@ -317,7 +295,7 @@ def write_result(
     for each in users:
         if stage.name not in each.finished:
             record(stage, each, result.artifact, result.facts, result.rows)
-    shared.by_identity[shared.key(users[0])] = without_failed(users[0], result.artifact)
+    shared.by_identity[identity(stage, users[0].config)] = without_failed(users[0], result.artifact)
 
 
 def with_stacked_envs(work: Work, points: Sequence[RunPoint], contexts: Mapping[Hashable, Context]) -> Work:

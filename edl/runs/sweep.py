@@ -5,7 +5,6 @@ leaves its results and a marker in the folder of the sweep. A stopped sweep is r
 """
 
 import contextlib
-import math
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,9 +15,18 @@ import numpy as np
 
 from edl.config import ConfigError
 from edl.runs import evaluation, store
-from edl.runs.chunk_work import DONE, ChunkTask, chunk_folder, is_done, run_chunks, statuses
+from edl.runs.chunk_work import DONE, ChunkTask, chunk_folder, is_done, run_chunk, statuses, write_marker
 from edl.runs.chunks import Chunk, ChunkPoint, lanes_per_chunk, plan_chunks
-from edl.runs.executors import Executor, LocalExecutor, Tally, Task, check_executor, open_executor, run_tasks
+from edl.runs.executors import (
+    Executor,
+    LocalExecutor,
+    Tally,
+    Task,
+    ThreadExecutor,
+    check_executor,
+    open_executor,
+    run_tasks,
+)
 from edl.runs.grid import SweepGrid
 from edl.runs.interrupt import Interrupt, catch_interrupts
 from edl.runs.limits import check_estimates, traced
@@ -120,8 +128,11 @@ def check_points(grid: SweepGrid) -> None:
 
 
 def make_executor(execution: Execution, out: str | Path, interrupt: Interrupt, progress: Progress | None) -> Executor:
-    """The executor of a sweep. In this process, tasks report their stages and stop with the sweep."""
-    if execution.executor == "local":
+    """The executor of a sweep. Tasks in this process stop with the sweep; with one device, they report their stages."""
+    devices = jax.devices() if execution.executor == "local" else []
+    if len(devices) > 1:
+        return ThreadExecutor(devices, interrupt=interrupt)
+    if devices:
         return LocalExecutor(progress=progress or SilentProgress(), interrupt=interrupt)
     return open_executor(execution.executor, execution.workers, execution.address, str(out))
 
@@ -176,43 +187,36 @@ class SweepRun:
     def run(self) -> None:
         """Run all chunks that have not finished. An unexpected error is raised after the others have ended."""
         unexpected: BaseException | None = None
-        pending = [chunk for chunk in self.chunks if chunk.name not in self.done]
         before = sum(self.work[name] for name in self.done)
-        tasks = self.tasks(pending)
-        members = {task.name: [chunk.name for chunk in task.args[0].chunks] for task in tasks}
-        for outcome in run_tasks(self.executor, tasks, lambda: self.report(before), self.tally):
+        for outcome in run_tasks(self.executor, self.tasks(), lambda: self.report(before), self.tally):
             if isinstance(outcome.error, KeyboardInterrupt):
                 raise outcome.error
             if isinstance(outcome.error, ConfigError):
-                self.fail(outcome.task.args[0], str(outcome.error))
-            unexpected = unexpected or (None if isinstance(outcome.error, ConfigError) else outcome.error)
-            self.done |= set(members[outcome.task.name])
+                self.fail(outcome.task.args[0].chunk, str(outcome.error))
+            elif outcome.error is not None:
+                unexpected = unexpected or outcome.error
+                continue
+            self.done.add(outcome.task.name)
         if unexpected is not None:
             raise unexpected
         self.report(before, always=True)
 
-    def tasks(self, pending: Sequence[Chunk]) -> list[Task]:
-        """One task per chunk; in this process, one task for as many chunks as there are devices."""
-        local = isinstance(self.executor, LocalExecutor)
-        bundles = list(bundled(pending, len(jax.devices()) if local else 1))
-        task_of = {chunk.name: bundle[0].name for bundle in bundles for chunk in bundle}
+    def tasks(self) -> list[Task]:
+        """A task for each chunk that has not finished. If one runs at a time, they keep their order."""
+        pending = [chunk for chunk in self.chunks if chunk.name not in self.done]
+        place, seconds = str(self.folder.path.absolute()), self.execution.checkpoint_seconds
         tasks = []
-        for number, bundle in enumerate(bundles, 1):
-            title = f" {number}/{len(bundles)}" if len(bundles) > 1 else ""
-            needs = tuple({task_of[name] for chunk in bundle for name in chunk.needs if name in task_of})
-            most = max(len(each) for each in bundles if each[0].program == bundle[0].program)
-            place, seconds = str(self.folder.path.absolute()), self.execution.checkpoint_seconds
-            work = ChunkTask(place, bundle, title, most, seconds, self.execution.envs)
-            cost = sum(self.work[chunk.name] for chunk in bundle)
-            tasks.append(Task(bundle[0].name, run_chunks, (work,), needs, 0.0 if local else cost))
+        for number, chunk in enumerate(pending, 1):
+            title = f" {number}/{len(pending)}" if len(pending) > 1 else ""
+            work = ChunkTask(place, chunk, title, seconds, self.execution.envs)
+            cost = 0.0 if self.executor.workers == 1 else self.work[chunk.name]
+            tasks.append(Task(chunk.name, run_chunk, (work,), chunk.needs, cost))
         return tasks
 
-    def fail(self, task: ChunkTask, message: str) -> None:
-        """Mark the points of chunks that could not run at all."""
-        for chunk in task.chunks:
-            failed = {each.name: f"{each.name}: {message}" for each in chunk.points}
-            folder = store.make_folder(chunk_folder(self.folder.path, chunk.name).path)
-            folder.write_json(DONE, {"chunk": chunk.name, "points": list(failed), "failed": failed})
+    def fail(self, chunk: Chunk, message: str) -> None:
+        """Mark the points of a chunk that could not run at all."""
+        folder = store.make_folder(chunk_folder(self.folder.path, chunk.name).path)
+        write_marker(folder, chunk, {each.name: f"{each.name}: {message}" for each in chunk.points})
 
     def report(self, before: int, *, always: bool = False) -> None:
         """Tell the watcher the state of the sweep, at most once per second."""
@@ -235,17 +239,6 @@ class SweepRun:
                 self.tally.lost,
             )
         )
-
-
-def bundled(chunks: Sequence[Chunk], devices: int) -> Iterator[tuple[Chunk, ...]]:
-    """Chunks of the same program, as many at a time as there are devices."""
-    programs: dict[str, list[Chunk]] = {}
-    for chunk in chunks:
-        programs.setdefault(chunk.program, []).append(chunk)
-    for each in programs.values():
-        size = math.ceil(len(each) / math.ceil(len(each) / devices))  # bundles of about equal size
-        for start in range(0, len(each), size):
-            yield tuple(each[start : start + size])
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ starts tasks when those they need have finished, long ones first, and starts a t
 import collections
 import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from edl.config import ConfigError, check, check_name
@@ -152,6 +153,38 @@ class LocalExecutor:
             return [Outcome(task, error=error)]
 
     def close(self) -> None: ...
+
+
+class ThreadExecutor:
+    """Runs tasks in this process, in a thread per device: ``function(*args, device=device, **here)``.
+
+    One program on all devices would be compiled once, but XLA compiles it to other code than for one device: the last
+    bits of the results would depend on the number of devices.
+    """
+
+    def __init__(self, devices: Sequence[Any], **here: Any):
+        self.workers = self.capacity = len(devices)
+        self.free, self.here = list(devices), here
+        self.pool = ThreadPoolExecutor(len(devices), "edl-device")
+        self.running: dict[Future, tuple[Task, Any]] = {}
+
+    def submit(self, task: Task) -> None:
+        device = self.free.pop(0)
+        future = self.pool.submit(task.function, *task.args, device=device, **self.here)
+        self.running[future] = (task, device)
+
+    def wait(self, seconds: float) -> list[Outcome]:
+        outcomes = []
+        for future in wait(self.running, seconds, return_when=FIRST_COMPLETED).done:
+            task, device = self.running.pop(future)
+            self.free.append(device)
+            error = future.exception()
+            outcomes.append(Outcome(task, error=error) if error is not None else Outcome(task, future.result()))
+        return outcomes
+
+    def close(self) -> None:
+        """Wait for the tasks that are running: after an interrupt, each writes a checkpoint and ends."""
+        self.pool.shutdown(wait=True, cancel_futures=True)
 
 
 def check_executor(name: str, workers: int, address: str | None) -> None:
