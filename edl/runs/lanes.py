@@ -126,7 +126,7 @@ def run_lanes(work: Work, keys: Keys, layout: Layout, runner: LaneRunner) -> Ite
         try:
             for found in run_isolated(work, keys, layout.batch(start, width), runner, (batch, batches)):
                 compile_seconds = found.compile_seconds + compiled
-                seconds = time.perf_counter() - began - compile_seconds
+                seconds = max(time.perf_counter() - began - compile_seconds, 0.0)
                 yield found._replace(seconds=seconds, compile_seconds=compile_seconds)
                 began, compiled = time.perf_counter(), 0.0
         except jax.errors.JaxRuntimeError as error:

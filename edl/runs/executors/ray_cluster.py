@@ -13,6 +13,7 @@ import os
 import platform
 import secrets
 import socket
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,10 @@ def connect(ray: Any, address: str | None, workers: int) -> None:
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False, "configure_logging": True}
     local = {"include_dashboard": False, **({"num_cpus": workers} if workers else {})}
     try:
-        ray.init(address or "local", **quiet, **(local if address in (None, "local") else {}))
+        with warnings.catch_warnings():
+            # Ray starts its processes with fork and exec at once, which is safe in spite of JAX's threads.
+            warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called", category=RuntimeWarning)
+            ray.init(address or "local", **quiet, **(local if address in (None, "local") else {}))
     except (ConnectionError, TimeoutError, ValueError) as error:
         raise ConfigError(unreachable(address, str(error))) from error
     except RuntimeError as error:  # Ray or Python of another version
