@@ -31,12 +31,14 @@ from edl.runs.grid import SweepGrid
 from edl.runs.interrupt import Interrupt, catch_interrupts
 from edl.runs.limits import check_estimates, traced
 from edl.runs.pipeline import outlines
+from edl.runs.points import program_key
 from edl.runs.progress import Progress, SilentProgress
 from edl.runs.resolve import make_context, with_dataset
 from edl.runs.result import load
 from edl.runs.session import CHECKPOINT_SECONDS
 from edl.runs.store import POINTS, SWEEP, Folder
 from edl.runs.summary import TABLES, Summary, publish, scores_of, summarise
+from edl.runs.tuning import RunWave, Tuned, import_optuna, tune
 
 PLAN = "plan.json"
 """The number of lanes per chunk, which must not change when a sweep is resumed."""
@@ -97,26 +99,70 @@ def sweep(
     """
     watcher = watcher or SilentWatcher()
     check_executor(execution.executor, execution.workers, execution.address)
+    if grid.search is not None and grid.search.method == "optuna":
+        import_optuna()  # a missing package is reported before anything is written
     if not resume:
         check_points(grid)
     with catch_interrupts() as interrupt, contextlib.ExitStack() as stack:
-        if resume and (Path(out) / SWEEP).is_file():
-            with open_sweep(grid, out, resume) as folder:
-                chunks = planned(grid, folder, max_lanes, None)
-                if chunks is not None and folder.has(TABLES["json"]) and all(is_done(out, each) for each in chunks):
-                    watcher.already_finished()
-                    return summarise(grid, *results_of(grid, folder, chunks))
+        finished = finished_summary(grid, out, max_lanes) if resume and (Path(out) / SWEEP).is_file() else None
+        if finished is not None:
+            watcher.already_finished()
+            return finished
         executor = stack.enter_context(contextlib.closing(make_executor(execution, out, interrupt, progress)))
         folder = stack.enter_context(open_sweep(grid, out, resume))
-        chunks = planned(grid, folder, max_lanes, getattr(executor, "backend", None) or jax.default_backend())
-        assert chunks is not None  # planned now, if not before
-        SweepRun(folder, chunks, execution, executor, interrupt, watcher).run()
-        metrics, failures = results_of(grid, folder, chunks)
+        lanes = chosen_lanes(folder, max_lanes, getattr(executor, "backend", None) or jax.default_backend())
+
+        def run_wave(prefix: str, points: Sequence[ChunkPoint]) -> Results:
+            chunks = plan_chunks(groups_of(points), lanes, prefix)
+            SweepRun(folder, chunks, execution, executor, interrupt, watcher).run()
+            return results_of(folder, points, chunks)
+
+        grid, metrics, failures = run_points(grid, folder, run_wave)
         if failures and not metrics:
             raise ConfigError(f"all {len(grid.points)} points failed. Point {next(iter(failures.values()))}")
         summary = summarise(grid, metrics, failures)
         interrupt.run_interruptible(lambda: write_summary(folder, summary))
     return summary
+
+
+def run_points(grid: SweepGrid, folder: Folder, run_wave: RunWave) -> Tuned:
+    """Run all points of a grid: at once, or in the batches that Optuna chooses."""
+    if grid.search is not None and grid.search.method == "optuna":
+        return tune(grid, folder, run_wave)
+    found, failed = run_wave("", [ChunkPoint(each.name, each.config) for each in grid.points])
+    metrics = {each.number: found[each.name] for each in grid.points if each.name in found}
+    return Tuned(grid, metrics, {each.number: failed[each.name] for each in grid.points if each.name in failed})
+
+
+class NotFinished(Exception):
+    """A chunk of the sweep has not finished."""
+
+
+def finished_summary(grid: SweepGrid, out: str | Path, max_lanes: int | None) -> Summary | None:
+    """The summary of a sweep if all of its chunks have finished; None if there is something to do."""
+    with open_sweep(grid, out, resume=True) as folder:
+        if not folder.has(PLAN) or not folder.has(TABLES["json"]):
+            return None
+        lanes = chosen_lanes(folder, max_lanes, None)
+
+        def read_wave(prefix: str, points: Sequence[ChunkPoint]) -> Results:
+            chunks = plan_chunks(groups_of(points), lanes, prefix)
+            if not all(is_done(out, each) for each in chunks):
+                raise NotFinished
+            return results_of(folder, points, chunks)
+
+        try:
+            return summarise(*run_points(grid, folder, read_wave))
+        except NotFinished:
+            return None
+
+
+def groups_of(points: Sequence[ChunkPoint]) -> list[list[ChunkPoint]]:
+    """Points that share their programs."""
+    groups: dict[Any, list[ChunkPoint]] = {}
+    for point in points:
+        groups.setdefault(program_key(point.config), []).append(point)
+    return list(groups.values())
 
 
 def check_points(grid: SweepGrid) -> None:
@@ -137,33 +183,32 @@ def make_executor(execution: Execution, out: str | Path, interrupt: Interrupt, p
     return open_executor(execution.executor, execution.workers, execution.address, str(out))
 
 
-def planned(grid: SweepGrid, folder: Folder, max_lanes: int | None, backend: str | None) -> list[Chunk] | None:
-    """The chunks of a sweep. Their number of lanes is chosen once; None if it is not, and there is no ``backend``."""
-    if folder.has(PLAN):
-        lanes = folder.read_json(PLAN)["lanes"]
-        if max_lanes is not None and max_lanes != lanes:
-            raise ConfigError(
-                f"{str(folder.path)!r} was started with at most {lanes} lanes per chunk (got --max-lanes {max_lanes}). "
-                "Resume without --max-lanes, or choose another --out."
-            )
-    elif backend is None:
-        return None
-    else:
-        lanes = max_lanes or lanes_per_chunk(backend)
+def chosen_lanes(folder: Folder, max_lanes: int | None, backend: str | None) -> int:
+    """The maximum number of lanes of a chunk, which is chosen once per sweep."""
+    if not folder.has(PLAN):
+        lanes = max_lanes or lanes_per_chunk(backend or "cpu")
         folder.write_json(PLAN, {"lanes": lanes, "backend": backend})
-    return plan_chunks([[ChunkPoint(each.name, each.config) for each in group] for group in grid.groups], lanes)
+        return lanes
+    lanes = folder.read_json(PLAN)["lanes"]
+    if max_lanes is not None and max_lanes != lanes:
+        raise ConfigError(
+            f"{str(folder.path)!r} was started with at most {lanes} lanes per chunk (got --max-lanes {max_lanes}). "
+            "Resume without --max-lanes, or choose another --out."
+        )
+    return lanes
 
 
-def results_of(
-    grid: SweepGrid, folder: Folder, chunks: Sequence[Chunk]
-) -> tuple[dict[int, dict[str, Any]], dict[int, str]]:
-    """The metrics of all points, and why points have failed."""
+Results = tuple[dict[str, Any], dict[str, str]]
+"""The metrics of points, and why points have failed, by their names."""
+
+
+def results_of(folder: Folder, points: Sequence[ChunkPoint], chunks: Sequence[Chunk]) -> Results:
+    """The results of points whose chunks have finished, from markers and metrics.json."""
     failed: dict[str, str] = {}
     for chunk in chunks:
         failed = chunk_folder(folder.path, chunk.name).read_json(DONE)["failed"] | failed
-    good = [point for point in grid.points if point.name not in failed]
-    metrics = {each.number: Folder(folder.path / POINTS / each.name).read_json(store.METRICS) for each in good}
-    return metrics, {each.number: failed[each.name] for each in grid.points if each.name in failed}
+    good = [point.name for point in points if point.name not in failed]
+    return {name: Folder(folder.path / POINTS / name).read_json(store.METRICS) for name in good}, failed
 
 
 class SweepRun:
@@ -274,17 +319,22 @@ def write_summary(folder: Folder, summary: Summary) -> None:
 
 
 def draw_heat_map(summary: Summary) -> bytes:
-    """The heat map as PNG."""
+    """The heat map of a grid, or a plot per setting of a search, as PNG."""
     from edl import figures
     from edl.figures.heatmap import heat_map
+    from edl.figures.search import search_plot
 
     grid, best = summary.grid, None
     scores = scores_of(summary)
-    if summary.best is not None:
-        best = tuple(int(i) for i in np.unravel_index(summary.best, scores.shape))
-    labels, values = [axis.label for axis in grid.axes], [[_short(v) for v in axis.values] for axis in grid.axes]
+    labels = [axis.label for axis in grid.axes]
     envs = {point.config.env for point in grid.points}
     title = f"{grid.metric} on {envs.pop()}" if len(envs) == 1 else grid.metric
+    if grid.search is not None:
+        logs = [each.log for each in grid.search.space]
+        return figures.to_png(search_plot(labels, [a.values for a in grid.axes], scores, title, summary.best, logs))
+    if summary.best is not None:
+        best = tuple(int(i) for i in np.unravel_index(summary.best, scores.shape))
+    values = [[_short(v) for v in axis.values] for axis in grid.axes]
     return figures.to_png(heat_map(labels, values, scores, title, best, grid.goal == "min"))
 
 

@@ -71,8 +71,8 @@ def resumed(out):
 def start(file, out, *options, resume=False):
     """`edl sweep` in a process of its own."""
     words = [sys.executable, "-m", "edl.cli", "sweep", str(file), "--out", str(out), *options]
-    log = open(f"{out}.log", "ab")  # noqa: SIM115  the process writes to it
-    return subprocess.Popen([*words, *(["--resume"] if resume else [])], stdout=log, stderr=log)
+    with open(f"{out}.log", "ab") as log:
+        return subprocess.Popen([*words, *(["--resume"] if resume else [])], stdout=log, stderr=log)
 
 
 def run(file, out, *options, resume=False):
@@ -84,13 +84,10 @@ def children(pid, name):
     """The processes below ``pid`` whose command line contains ``name``."""
     listing = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     rows = [line.split(None, 2) for line in listing.splitlines()]
-    below, found = {str(pid)}, []
+    below = {str(pid)}
     for _ in range(6):
         below |= {row[0] for row in rows if row[1] in below}
-    for row in rows:
-        if row[0] in below and row[0] != str(pid) and name in row[2]:
-            found.append(int(row[0]))
-    return found
+    return [int(row[0]) for row in rows if row[0] in below and row[0] != str(pid) and name in row[2]]
 
 
 class Killer(threading.Thread):
