@@ -7,13 +7,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 BROWSER := $(VENV)/.browser
+CLUSTER := $(VENV)/.cluster
 
 # Without bytecode `import jax` costs 2.0 s instead of 0.7 s in every process.
 export UV_COMPILE_BYTECODE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint bench reproduce docs browser lock clean
+.PHONY: help install demo test test-slow test-cluster lint bench reproduce docs browser lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +42,16 @@ test: install $(BROWSER) ## Run the tests, except the slow ones
 
 test-slow: install $(BROWSER) ## Run the slow tests, which take minutes each
 	$(BIN)/pytest -m slow
+
+test-cluster: $(CLUSTER) ## Run the tests that kill workers, nodes and drivers (about half an hour on two cores)
+	$(BIN)/pytest -m cluster -s tests/cluster
+
+# Ray and Optuna, beside the development tools.
+$(CLUSTER): requirements/cluster.txt | $(INSTALLED)
+	@if $(BIN)/python -c 'import uv' 2>/dev/null; \
+	then $(BIN)/python -m uv pip install --python $(BIN)/python --quiet --require-hashes -r $<; \
+	else $(PYTHON) -m pip --python $(BIN)/python install --quiet --require-hashes -r $<; fi
+	@touch $@
 
 lint: install ## Check style, types, and the direction of imports
 	$(BIN)/ruff check .
@@ -78,6 +89,7 @@ COMPILE := $(BIN)/python -m uv pip compile --quiet --universal --python-version 
 lock: install ## Pin the dependencies again (UPGRADE=--upgrade for the newest versions)
 	$(COMPILE) -o requirements/core.txt
 	$(COMPILE) --extra dev --constraints requirements/core.txt -o requirements/dev.txt
+	$(COMPILE) --extra dev --extra ray --extra tune --constraints requirements/dev.txt -o requirements/cluster.txt
 
 clean: ## Delete everything that make created, except runs
 	rm -rf $(VENV) .cache build dist .hypothesis

@@ -19,9 +19,10 @@ from edl.config import check
 from edl.paper import FIGURES
 from edl.paper.recipes import ReproductionConfig
 from edl.paper.reproduce import INDEX, expand, reproduce
+from edl.runs.executors import Executor, check_executor, open_executor
+from edl.runs.executors.processes import default_jobs, disable_preallocation
 from edl.runs.interrupt import forward_interrupts, interrupted
 from edl.runs.progress import Progress
-from edl.runs.workers import default_jobs, disable_preallocation
 
 STYLES = {"holds": "green", "undecided": "yellow", "refuted": "red"}
 ABOUT = "Reproduce the figures of the paper from scratch.\n\n" + "\n\n".join(
@@ -43,8 +44,12 @@ class Options:
     """Our settings, or the paper's recipe, whose figures go to DIR/paper. The index page shows both side by side."""
     out: Annotated[str, tyro.conf.arg(metavar="DIR")] = "docs/results"
     """Folder for figures, numbers and the index page; its runs are in DIR/runs. Finished figures and runs are kept."""
+    executor: Literal["local", "processes", "ray"] = "processes"
+    """Where runs are executed: one at a time in this process, in worker processes, or on a Ray cluster."""
     jobs: int = 0
-    """Number of runs at a time, each in its own process; 0 uses what suits this machine."""
+    """Number of runs at a time, each in its own process; 0 uses what suits this machine or cluster."""
+    address: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
+    """Address of the Ray cluster: host:port, or ``auto`` for the cluster of this machine. Default: a new local one."""
     redraw: bool = False
     """Measure and draw finished figures again, from finished runs."""
 
@@ -71,21 +76,30 @@ def main(words: list[str]) -> int:
     options = tyro.cli(Options, args=words, prog="edl reproduce", description=ABOUT)
     expand(options.names)
     check(options.jobs >= 0, f"--jobs must be at least 0 (got {options.jobs}). 0 uses what suits this machine.")
-    if options.jobs != 1:
-        disable_preallocation()
     console = new_console()
     settings = ReproductionConfig(options.preset, options.num_seeds, options.seed)
-    jobs, progress = options.jobs or default_jobs(), ReproductionDisplay(console)
+    executor, progress = executor_of(options), ReproductionDisplay(console)
     try:
         with forward_interrupts():
             records = reproduce(
-                options.names, options.out, settings, redraw=options.redraw, jobs=jobs, progress=progress
+                options.names, options.out, settings, redraw=options.redraw, executor=executor, progress=progress
             )
     except KeyboardInterrupt as stop:
         raise interrupted(f"Continue with: edl reproduce {shlex.join(words)}".rstrip(), stop) from stop
     console.print(verdicts_table(records))
     print_labelled(console, "open", str(Path(options.out) / INDEX))
     return 0
+
+
+def executor_of(options: Options) -> Executor | None:
+    """The executor of the runs; None if they are executed in this process."""
+    check_executor(options.executor, 0, options.address)
+    if options.executor == "local" or options.jobs == 1:
+        return None
+    disable_preallocation()  # before JAX uses a device
+    if options.executor == "processes" and (options.jobs or default_jobs()) == 1:
+        return None
+    return open_executor(options.executor, options.jobs, options.address, options.out)
 
 
 def verdicts_table(records: Sequence[Mapping[str, Any]]) -> Table:

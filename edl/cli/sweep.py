@@ -1,9 +1,10 @@
-"""``edl sweep FILE``: a grid of runs as one program."""
+"""``edl sweep FILE``: many runs, on one machine or on a cluster."""
 
 import dataclasses
+import math
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 from rich.table import Table
@@ -11,14 +12,17 @@ from rich.table import Table
 from edl.api.display import progress_display
 from edl.cli.console import new_console, print_labelled, print_line
 from edl.cli.options import wants_help
+from edl.cli.sweep_display import sweep_display
 from edl.config import check
 from edl.interop.env_names import allow_import
 from edl.runs import grid as grids
+from edl.runs.executors.processes import disable_preallocation
 from edl.runs.interrupt import interrupted
+from edl.runs.session import CHECKPOINT_SECONDS
 from edl.runs.summary import TABLES, Summary, failure_notes, rows_of, verdict
-from edl.runs.sweep import SWEEP, sweep
+from edl.runs.sweep import SWEEP, Execution, sweep
 
-ABOUT = "Run a grid of settings and seeds on all devices. Settings that are floats share one program."
+ABOUT = "Run a grid of settings and seeds, on one machine or a cluster. Settings that are floats share one program."
 OLD_FLAGS = {"--most": "--max-lanes"}
 """Flags of earlier versions, which still work."""
 
@@ -34,7 +38,16 @@ class Options:
     resume: bool = False
     """Continue the sweep in --out. Finished stages are not computed again."""
     max_lanes: int = 0
-    """Maximum number of lanes (seeds of points) that run at a time; 0 uses what fits into memory."""
+    """Maximum number of lanes (seeds of points) per chunk; 0 means 8 on a CPU core and 256 on a GPU."""
+    executor: Literal["local", "processes", "ray"] = "local"
+    """Where chunks run: in this process on all devices, in worker processes, or on a Ray cluster. All give the same
+    bits."""
+    workers: int = 0
+    """Number of workers of processes and ray; 0 uses what suits this machine or cluster."""
+    address: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
+    """Address of the Ray cluster: host:port, or ``auto`` for the cluster of this machine. Default: a new local one."""
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+    """Time between two checkpoints of a chunk. A lost worker costs at most so much work."""
     env: Annotated[str | None, tyro.conf.arg(metavar="ENV")] = None
     """The env of the sweep. Only needed if FILE names it as module:name, because importing it runs code."""
 
@@ -44,13 +57,23 @@ def main(words: list[str]) -> int:
         print(grids.__doc__)
     options = tyro.cli(Options, args=[_current_flag(word) for word in words], prog="edl sweep", description=ABOUT)
     check(options.max_lanes >= 0, f"--max-lanes must be at least 0 (got {options.max_lanes}).")
-    if options.env is not None:
-        allow_import(options.env)
+    seconds = options.checkpoint_seconds
+    check(0 <= seconds < math.inf, f"--checkpoint-seconds must be at least 0 (got {seconds}).")
+    if options.executor == "processes":
+        disable_preallocation()  # before JAX uses a device
+    envs = () if options.env is None else (allow_import(options.env),)
+    execution = Execution(options.executor, options.workers, options.address, seconds, envs)
     grid, console = grids.read(options.file), new_console()
     try:
-        with progress_display(console) as progress:
+        with sweep_display(console) as display, progress_display(console) as progress:
             summary = sweep(
-                grid, options.out, resume=options.resume, progress=progress, max_lanes=options.max_lanes or None
+                grid,
+                options.out,
+                resume=options.resume,
+                max_lanes=options.max_lanes or None,
+                execution=execution,
+                progress=progress,
+                watcher=display,
             )
     except KeyboardInterrupt as stop:
         raise interrupted(_after_interrupt(words, options.out), stop) from stop

@@ -12,9 +12,9 @@ from rich.console import Console
 from edl.api.display import format_duration
 from edl.cli.console import new_console, print_labelled, print_line
 from edl.config import ConfigError, check
+from edl.runs.executors.processes import default_jobs, disable_preallocation
 from edl.runs.interrupt import forward_interrupts, interrupted
 from edl.runs.store import Folder
-from edl.runs.workers import default_jobs, disable_preallocation
 from edl.tables import TABLES, TableSettings
 from edl.tables.make import RUNS, expand, make_tables
 from edl.tables.pages import DEFAULT_PAGES, fill_pages

@@ -22,6 +22,7 @@ from edl.paper.progress import ReproductionProgress, SilentReproduction
 from edl.paper.recipes import Recipe, ReproductionConfig
 from edl.paper.run_cache import RunCache
 from edl.runs import store
+from edl.runs.executors import Executor
 from edl.runs.provenance import provenance
 from edl.runs.store import Folder
 
@@ -42,12 +43,13 @@ def reproduce(
     settings: ReproductionConfig = ReproductionConfig(),
     *,
     redraw: bool = False,
-    jobs: int = 1,
+    executor: Executor | None = None,
     progress: ReproductionProgress | None = None,
 ) -> list[dict[str, Any]]:
     """Create the named figures (``all`` for every one) in the folder ``out``. Returns the contents of their JSON files.
 
-    ``redraw`` builds finished figures again, from the finished runs. ``jobs`` is the number of runs at a time.
+    ``redraw`` builds finished figures again, from the finished runs. Runs are executed in the workers of
+    ``executor``, which is closed at the end, or in this process.
     """
     progress = progress or SilentReproduction()
     chosen = expand(names)
@@ -57,7 +59,7 @@ def reproduce(
     pending = [name for name in chosen if redraw or not is_finished(folder, name, recipes[name])]
     with store.locked(root):
         missing = [each for name in pending for each in recipes[name].values()]
-        with contextlib.closing(RunCache(root.path / RUNS, missing, progress, jobs)) as runs:
+        with contextlib.closing(RunCache(root.path / RUNS, missing, progress, executor)) as runs:
             for number, name in enumerate(chosen, 1):
                 title = f"[{number}/{len(chosen)}] {name}: {FIGURES[name].title}"
                 if name not in pending:

@@ -18,6 +18,7 @@ from edl.paper.recipes import Recipe
 from edl.paper.workers import Workers
 from edl.runs import store
 from edl.runs.evaluation import reevaluate
+from edl.runs.executors import Executor
 from edl.runs.progress import Progress
 from edl.runs.resolve import make_context
 from edl.runs.result import Run, load
@@ -26,20 +27,19 @@ from edl.runs.session import read_progress
 
 
 class RunCache:
-    """The runs in the folder ``path``. `get` executes those that are missing.
+    """The runs in the folder ``path``. `get` executes those that are missing, in workers if it has an executor."""
 
-    With ``jobs`` > 1, worker processes execute that many runs at a time.
-    """
-
-    def __init__(self, path: Path, recipes: Sequence[Recipe], progress: ReproductionProgress, jobs: int = 1):
+    def __init__(
+        self, path: Path, recipes: Sequence[Recipe], progress: ReproductionProgress, executor: Executor | None = None
+    ):
         self.path, self.progress = path, progress
         self.recipes = list({each.identity: each for recipe in recipes for each in _with_sources(recipe)}.values())
         self.numbers = {each.identity: number for number, each in enumerate(self.recipes, 1)}
         self.runs: dict[str, Run] = {}
         missing = [each for each in self.recipes if not self.is_finished(each)]
         self.workers = None
-        if jobs > 1 and missing:
-            self.workers = Workers(jobs, execute_in_worker, path, missing, self._report_finished)
+        if executor is not None:
+            self.workers = Workers(executor, execute_in_worker, path.absolute(), missing, self._report_finished)
 
     def close(self) -> None:
         """Stop the workers after their current runs."""

@@ -28,20 +28,23 @@ def executable(
     """``function(*static, ...)`` compiled for arguments of these shapes, or a cached executable.
 
     ``function`` and ``static`` are hashable. The buffers of argument number ``donate`` are reused for the result.
-    The arguments may be arrays or shapes. Programs with a robot always have the full compile effort.
+    The arguments may be arrays or shapes. It runs on the default device of this thread. Programs with a robot always
+    have the full compile effort.
     """
     effort = Effort.FULL if has_robot(args) else effort
+    device = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]  JAX adds it at run time
     request = (function, static, donate, options_key(effort), *signature(args))
+    key = (device, *request)
     with _lock:
-        first = request not in _executables
-        future = _executables.setdefault(request, Future())
+        first = key not in _executables
+        future = _executables.setdefault(key, Future())
         if len(_executables) > MAX_EXECUTABLES:
             del _executables[next(iter(_executables))]
     if first:
         try:
             future.set_result(compile_now(*request))
         except BaseException as error:
-            _executables.pop(request, None)
+            _executables.pop(key, None)
             future.set_exception(error)
     return future.result()  # another thread may still be compiling it
 

@@ -10,6 +10,8 @@
 
 All values of the settings that are floats run in one vmapped program, and so do all mazes, e.g. with
 ``env = ["square", "random:8x8?seed=1"]``. Every combination of the other settings is compiled separately.
+
+Instead of [grid], [search] samples points from ranges: see docs/sweep.md.
 """
 
 import dataclasses
@@ -18,11 +20,11 @@ import json
 import math
 import tomllib
 import typing
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from edl.config import ConfigError, check_name
+from edl.config import ConfigError, check, check_name
 from edl.evaluate.metrics import METRICS
 from edl.interop.env_names import is_maze
 from edl.runs import store
@@ -30,11 +32,12 @@ from edl.runs.config import NESTED, RunConfig, own_fields
 from edl.runs.points import program_key
 from edl.runs.presets import from_json
 from edl.runs.resolve import resolve_config
+from edl.runs.search import Search, centre, parse_search, sample
 
 MAX_POINTS = 10_000
 MAX_DEPTH = 20
 MAX_INTEGER = 2**63
-FIELDS = ("metric", "goal", "run", "grid")
+FIELDS = ("metric", "goal", "run", "grid", "search")
 
 
 class Axis(NamedTuple):
@@ -64,13 +67,17 @@ class Point(NamedTuple):
 
 
 class SweepGrid(NamedTuple):
-    """All points of a sweep. The points of a group share their programs. ``content`` is the parsed file."""
+    """All points of a sweep. The points of a group share their programs. ``content`` is the parsed file.
+
+    With a ``search``, an axis has the value of each point. Points of ``optuna`` are added while the sweep runs.
+    """
 
     axes: tuple[Axis, ...]
     groups: tuple[tuple[Point, ...], ...]
     metric: str
     goal: Literal["max", "min"]
     content: dict[str, Any]
+    search: Search | None = None
 
     @property
     def points(self) -> list[Point]:
@@ -92,7 +99,7 @@ def read(path: str | Path) -> SweepGrid:
 def parse(content: Any, whose: str) -> SweepGrid:
     """The grid, checked: every setting is known and has the right type, and every point is a valid run."""
     if not isinstance(content, dict):
-        raise ConfigError(f"{whose} must hold a table with [run] and [grid].")
+        raise ConfigError(f"{whose} must hold a table with [run] and [grid] or [search].")
     for name in content:
         check_name(name, FIELDS, f"setting in {whose}:", "Settings of the run go under [run].")
     metric = str(content.get("metric", "goal_success"))
@@ -101,6 +108,8 @@ def parse(content: Any, whose: str) -> SweepGrid:
     if goal not in ("max", "min"):
         raise ConfigError(f"goal in {whose} must be 'max' or 'min' (got {goal!r}). Change it, or leave it out.")
     run, grid = (_table(content, name, whose) for name in ("run", "grid"))
+    if "search" in content:
+        return _parse_search(content, metric, goal, whose)
     if not grid:
         raise ConfigError(f"[grid] in {whose} is empty. Add a setting with a list of values.")
     _check_count(grid, whose)
@@ -110,6 +119,31 @@ def parse(content: Any, whose: str) -> SweepGrid:
     traced = {name: _is_traced(name, values, run, first, whose) for name, values in lists.items()}
     axes = tuple(Axis(split(name), values, traced[name]) for name, values in lists.items())
     return SweepGrid(axes, tuple(_groups(axes, run, whose)), metric, goal, content)
+
+
+def _parse_search(content: dict[str, Any], metric: str, goal: Literal["max", "min"], whose: str) -> SweepGrid:
+    """The points of a search; of ``optuna`` only one in the middle of the space, which is not run."""
+    check("grid" not in content, f"{whose} has [grid] and [search]. Keep one of them.")
+    _check_plain(content, whose)
+    search = parse_search(_table(content, "search", whose), whose, MAX_POINTS)
+    empty = SweepGrid((), (), metric, goal, content, search)
+    return with_points(empty, [centre(search)] if search.method == "optuna" else sample(search), whose)
+
+
+def with_points(grid: SweepGrid, rows: Sequence[Sequence[Any]], whose: str = "the sweep file") -> SweepGrid:
+    """The grid of a search with points that have these values."""
+    search, run = grid.search, grid.content.get("run", {})
+    assert search is not None  # a grid has the points of its axes
+    names = [split(each.name) for each in search.space]
+    first = {each.name: value for each, value in zip(search.space, rows[0], strict=True)}
+    axes = []
+    for index, each in enumerate(search.space):
+        values = tuple(row[index] for row in rows)
+        traced = _is_traced(each.name, each.choices or values, run, first, whose)
+        axes.append(Axis(names[index], values, traced))
+    return grid._replace(
+        axes=tuple(axes), groups=tuple(_grouped(tuple(axes), [tuple(row) for row in rows], run, whose))
+    )
 
 
 def _check_count(grid: Mapping[str, Any], whose: str) -> None:
@@ -179,8 +213,14 @@ def _hint(config: Any, path: str, whose: str) -> Any:
 
 def _groups(axes: tuple[Axis, ...], run: Mapping, whose: str) -> Iterator[tuple[Point, ...]]:
     """Points grouped by their programs. Points are numbered like rows of a table: the last axis varies fastest."""
+    return _grouped(axes, itertools.product(*(axis.values for axis in axes)), run, whose)
+
+
+def _grouped(
+    axes: tuple[Axis, ...], rows: Iterable[tuple[Any, ...]], run: Mapping, whose: str
+) -> Iterator[tuple[Point, ...]]:
     groups: dict[Hashable, list[Point]] = {}
-    for number, values in enumerate(itertools.product(*(axis.values for axis in axes))):
+    for number, values in enumerate(rows):
         pairs = list(zip(axes, values, strict=True))
         config = _config(run, {name: value for axis, value in pairs for name in axis.names}, whose)
         groups.setdefault(program_key(config), []).append(Point(number, values, config))

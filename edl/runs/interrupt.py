@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TypeVar
 
+import jax
+
 T = TypeVar("T")
 POLL_SECONDS = 0.1
 REPEATED_SECONDS = 1.0
@@ -62,10 +64,12 @@ class Interrupt:
         """
         outcome: list[T] = []
         failure: list[BaseException] = []
+        device = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]  that of this thread
 
         def call() -> None:
             try:
-                outcome.append(function())
+                with jax.default_device(device):
+                    outcome.append(function())
             except BaseException as error:  # raised again in the main thread
                 failure.append(error)
 

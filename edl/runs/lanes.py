@@ -1,14 +1,18 @@
 """Run some work for many lanes: as many at a time as memory allows, on all devices.
 
-A lane is one seed of one point of a sweep. Lanes run in batches of equal size, so that one program is compiled for all;
-the last batch repeats its last lane, and the repetitions are dropped.
+A lane is one seed of one point of a sweep. A `Layout` says which lanes run side by side on which device. The program of
+a device has a fixed number of lanes, and a lane has a fixed place in it: on a CPU, the last bits of a result can depend
+on both. So the same layout gives the same bits in any process, after any interruption.
+
+Out of memory: the batch is split in half and the work goes on. An env that raises an error fails alone: the batch is
+split until the lane is found.
 """
 
 import math
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +20,17 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Int, PyTree
 
+from edl.config import ConfigError
+from edl.envs.host import EnvError
 from edl.runs.driver import (
+    Outline,
+    Position,
     RunInterruptible,
     Tick,
     Work,
     advance,
     compile_chunk,
     finish,
-    first_lanes,
     outline,
     padded_size,
     place_on_devices,
@@ -34,10 +41,33 @@ from edl.types import Keys
 DEVICE_SHARE = 0.8
 """Share of a device's free memory that a batch may use."""
 HOST_SHARE = 0.5
+OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
+"""Words in the errors of XLA if an allocation fails."""
+
+
+class Layout(NamedTuple):
+    """One block of lanes per device. Every block is filled to ``width`` lanes by repeating its last lane."""
+
+    blocks: tuple[Int[np.ndarray, " n"], ...]
+    width: int
+
+    def batch(self, start: int, width: int) -> Int[np.ndarray, " w"]:
+        """The lanes at ``width`` places of every block from ``start`` on, device by device."""
+        places = np.arange(start, start + width)
+        return np.concatenate([block[np.minimum(places, len(block) - 1)] for block in self.blocks])
+
+
+def even_layout(total: int, devices: int) -> Layout:
+    """All lanes, spread evenly over the devices."""
+    width = math.ceil(total / devices)
+    return Layout(tuple(np.minimum(np.arange(i * width, (i + 1) * width), total - 1) for i in range(devices)), width)
 
 
 class LaneBatch(NamedTuple):
-    """The results of some lanes, on the host, with the rows of their log and the time they took."""
+    """The results of some lanes, on the host, with the rows of their log and the time they took.
+
+    ``error`` is the message of an env that failed; the batch then has one lane, and its artifact is NaN.
+    """
 
     lanes: Int[np.ndarray, " w"]
     artifact: PyTree
@@ -46,44 +76,117 @@ class LaneBatch(NamedTuple):
     env_steps: int
     seconds: float
     compile_seconds: float
+    error: str | None = None
 
 
 OnTick = Callable[[Tick, int, int, int], None]
 """Receives every tick, the number of its batch, the number of batches, and the lanes per batch."""
 
 
-def run_lanes(
-    work: Work,
-    keys: Keys,
-    *,
-    mesh: Mesh | None,
-    run_interruptible: RunInterruptible,
-    on_tick: OnTick,
-    max_lanes: int | None = None,
-) -> Iterator[LaneBatch]:
-    """Run some work for every key, batch by batch. ``max_lanes`` and memory limit the size of a batch."""
-    total, began = keys.shape[0], time.perf_counter()
-    width = run_interruptible(lambda: fitting_width(work, keys, min(total, max_lanes or total), mesh))
-    batches = math.ceil(total / width)
-    for batch in range(batches):
-        chosen = np.minimum(np.arange(batch * width, (batch + 1) * width), total - 1)
-        selected, rows, position, compile_seconds = select_lanes(work, chosen), [], None, 0.0
-        compiled = time.perf_counter() - began  # for the first batch, finding the width compiled its program
-        env_steps = outline(selected, width).env_steps
-        for tick in advance(selected, keys[jnp.asarray(chosen)], mesh=mesh, run_interruptible=run_interruptible):
-            position, compile_seconds = tick.position, tick.compile_seconds
-            if tick.row is not None:
-                rows.append({"iteration": position.iteration, **tick.row})
-            on_tick(tick, batch, batches, width)
-        assert position is not None  # every program has at least one iteration
-        artifact = jax.device_get(finish(selected, position, width, mesh=mesh))
+@runtime_checkable
+class LaneCheckpoints(Protocol):
+    """Keeps the position of a batch while it runs. ``lanes`` and the program identify the batch."""
+
+    def load(self, lanes: Int[np.ndarray, " w"], facts: Outline) -> tuple[Position, list[dict[str, Any]]] | None:
+        """The last position, and the rows of the log up to it."""
+
+    def after_tick(self, lanes: Int[np.ndarray, " w"], tick: Tick, rows: list[dict[str, Any]]) -> None:
+        """Save the position if it is time."""
+
+
+class NoCheckpoints:
+    """Saves nothing: an interrupted batch starts again."""
+
+    def load(self, lanes: Int[np.ndarray, " w"], facts: Outline) -> None:
+        return None
+
+    def after_tick(self, lanes: Int[np.ndarray, " w"], tick: Tick, rows: list[dict[str, Any]]) -> None: ...
+
+
+class LaneRunner(NamedTuple):
+    """How lanes run. ``max_lanes`` and memory limit how many run at a time."""
+
+    mesh: Mesh | None
+    run_interruptible: RunInterruptible
+    on_tick: OnTick
+    max_lanes: int | None = None
+    checkpoints: LaneCheckpoints = NoCheckpoints()
+
+
+def run_lanes(work: Work, keys: Keys, layout: Layout, runner: LaneRunner) -> Iterator[LaneBatch]:
+    """Run some work for every key, batch by batch."""
+    devices, began = len(layout.blocks), time.perf_counter()
+    every = keys[jnp.asarray(layout.batch(0, layout.width))]
+    most = min(len(every), runner.max_lanes or len(every))
+    width = runner.run_interruptible(lambda: fitting_width(work, every, most, runner.mesh)) // devices
+    compiled = time.perf_counter() - began  # finding the width has compiled the program
+    start, batch = 0, 0
+    while start < layout.width:
+        batches = batch + math.ceil((layout.width - start) / width)
+        try:
+            for found in run_isolated(work, keys, layout.batch(start, width), runner, (batch, batches)):
+                compile_seconds = found.compile_seconds + compiled
+                seconds = max(time.perf_counter() - began - compile_seconds, 0.0)
+                yield found._replace(seconds=seconds, compile_seconds=compile_seconds)
+                began, compiled = time.perf_counter(), 0.0
+        except jax.errors.JaxRuntimeError as error:
+            if not any(words in str(error) for words in OUT_OF_MEMORY):
+                raise
+            if width == 1:
+                raise ConfigError(f"one lane does not fit into the memory of a device ({error}).") from error
+            width = math.ceil(width / 2)
+            continue
+        start, batch = start + width, batch + 1
+
+
+def run_isolated(
+    work: Work, keys: Keys, chosen: Int[np.ndarray, " w"], runner: LaneRunner, number: tuple[int, int]
+) -> list[LaneBatch]:
+    """The results of a batch. If an env fails, its halves run again, until the lanes that fail are alone."""
+    try:
+        return [run_batch(work, keys, chosen, runner, number)]
+    except EnvError as error:
         real = np.unique(chosen)
-        artifact = first_lanes(artifact, len(real))
-        rows = [{name: v if name == "iteration" else v[: len(real)] for name, v in row.items()} for row in rows]
-        compile_seconds += compiled
-        spent = time.perf_counter() - began - compile_seconds
-        yield LaneBatch(real, artifact, rows, position.iteration, env_steps, spent, compile_seconds)
-        began = time.perf_counter()
+        if len(real) == 1:
+            return [failed_batch(work, int(real[0]), str(error))]
+    found = []
+    for half in np.array_split(real, 2):
+        filled = half[np.minimum(np.arange(len(chosen)), len(half) - 1)]
+        found += run_isolated(work, keys, filled, runner, number)
+    return found
+
+
+def run_batch(
+    work: Work, keys: Keys, chosen: Int[np.ndarray, " w"], runner: LaneRunner, number: tuple[int, int]
+) -> LaneBatch:
+    """Run the chosen lanes together. Lanes that are chosen twice only fill the program."""
+    width, mesh = len(chosen), runner.mesh
+    selected, position, compile_seconds = select_lanes(work, chosen), None, 0.0
+    facts = outline(selected, width)
+    saved = runner.checkpoints.load(chosen, facts)
+    start, rows = (None, []) if saved is None else saved
+    for tick in advance(
+        selected, keys[jnp.asarray(chosen)], start, mesh=mesh, run_interruptible=runner.run_interruptible
+    ):
+        position, compile_seconds = tick.position, tick.compile_seconds
+        if tick.row is not None:
+            rows.append({"iteration": position.iteration, **tick.row})
+        runner.checkpoints.after_tick(chosen, tick, rows)
+        runner.on_tick(tick, *number, width)
+    assert position is not None  # every program has at least one iteration, and no checkpoint follows the last one
+    artifact = jax.device_get(finish(selected, position, width, mesh=mesh))
+    lanes, places = np.unique(chosen, return_index=True)
+    artifact = jax.tree.map(lambda leaf: leaf[places], artifact)
+    rows = [{name: v if name == "iteration" else v[places] for name, v in row.items()} for row in rows]
+    return LaneBatch(lanes, artifact, rows, position.iteration, facts.env_steps, 0.0, compile_seconds)
+
+
+def failed_batch(work: Work, lane: int, message: str) -> LaneBatch:
+    """The result of a lane whose env failed: NaN in every array that can hold it."""
+    facts = outline(select_lanes(work, np.array([lane])), 1)
+    nan = lambda leaf: np.nan if jnp.issubdtype(leaf.dtype, jnp.floating) else 0  # noqa: E731
+    artifact = jax.tree.map(lambda leaf: np.full(leaf.shape, nan(leaf), leaf.dtype), facts.artifact)
+    return LaneBatch(np.array([lane]), artifact, [], 0, facts.env_steps, 0.0, 0.0, message)
 
 
 def select_lanes(work: Work, chosen: Int[np.ndarray, " w"]) -> Work:

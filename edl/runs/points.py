@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import PyTree
 
 from edl.config import ConfigError
@@ -32,7 +33,7 @@ from edl.runs.driver import Tick, Work, lane_mesh, outline
 from edl.runs.evaluation import Evaluation
 from edl.runs.failures import blanked, failed_seeds, from_facts, repaired, to_facts
 from edl.runs.interrupt import Interrupt
-from edl.runs.lanes import LaneBatch, run_lanes
+from edl.runs.lanes import LaneBatch, LaneCheckpoints, LaneRunner, Layout, NoCheckpoints, even_layout, run_lanes
 from edl.runs.pipeline import Stage, has_explored, identity, plan, stage_keys, work_of
 from edl.runs.progress import Progress, StageProgress
 from edl.runs.resolve import Context, make_context, with_dataset
@@ -53,6 +54,17 @@ Measure = Callable[[Run, Evaluation], Mapping[str, Any]]
 """Computes further numbers of a run, which metrics.json does not have."""
 
 
+class FixedLanes(NamedTuple):
+    """Lanes keep their places in programs of fixed ``widths``, one per stage, on one device.
+
+    A stage that one of the points has not finished then runs for all of them, so that the bits do not depend on what an
+    earlier process has finished. ``checkpoints`` keeps the position of a stage, for the identities of its lanes.
+    """
+
+    widths: Mapping[str, int]
+    checkpoints: Callable[[str], LaneCheckpoints]
+
+
 class LaneContext(NamedTuple):
     """What all groups of a process share. ``max_lanes`` and memory limit how many lanes run at a time."""
 
@@ -60,6 +72,7 @@ class LaneContext(NamedTuple):
     interrupt: Interrupt
     progress: Progress
     max_lanes: int | None = None
+    fixed: FixedLanes | None = None
 
 
 class RunPoint(NamedTuple):
@@ -128,8 +141,14 @@ def run_group(
 ) -> None:
     """Run all unfinished stages, up to ``until``, of points with the same `program_key`."""
     stages = plan(points[0].config, until)
-    points = [each for each in points if stages[-1].name not in each.finished]
-    needed = {each.name: needed_stages(stages, each.finished) for each in points}
+    points = [each for each in points if not each.failures]
+    if context.fixed is None:
+        points = [each for each in points if stages[-1].name not in each.finished]
+        needed = {each.name: needed_stages(stages, each.finished) for each in points}
+    else:
+        by_all = set.intersection(*(set(each.finished) for each in points)) if points else set()
+        points = [] if stages[-1].name in by_all else points
+        needed = dict.fromkeys([each.name for each in points], needed_stages(stages, dict.fromkeys(by_all)))
     contexts = dict(contexts)
     for each in points:
         if not has_explored(each.config, each.finished):
@@ -168,9 +187,10 @@ def run_shared(
     for each in points:
         owners.setdefault(identity(stage, each.config), []).append(each)
     missing: list[list[RunPoint]] = []
+    again = context.fixed is not None and any(stage.name not in each.finished for each in points)
     for key, users in owners.items():
         done = next((each for each in users if stage.name in each.finished), None)
-        if done is None:
+        if done is None or again:
             missing.append(users)
             continue
         inputs, where = inputs_for(stage, artifacts, [done]), contexts[env_key(done.config)]
@@ -236,25 +256,31 @@ def run_missing(
         context.progress.stage_advanced(title, update)
         context.interrupt.check()
 
-    mesh = lane_mesh(min(keys.shape[0], context.max_lanes or keys.shape[0]), work.inputs, context.devices)
-    ends = np.cumsum([each.lanes for each in first])
-    finished: list[LaneBatch] = []
-    recorded = 0
-    for batch in run_lanes(
-        work,
-        keys,
-        mesh=mesh,
-        run_interruptible=context.interrupt.run_interruptible,
-        on_tick=on_tick,
-        max_lanes=context.max_lanes,
-    ):
+    begins = np.cumsum([0, *(each.lanes for each in first)])
+    layout, mesh, checkpoints = lanes_of(stage, first, work, context)
+    runner = LaneRunner(mesh, context.interrupt.run_interruptible, on_tick, context.max_lanes, checkpoints)
+    waiting, finished = list(range(len(first))), []
+    for batch in run_lanes(work, keys, layout, runner):
         finished.append(batch)
-        while recorded < len(first) and ends[recorded] <= batch.lanes[-1] + 1:
-            write_result(stage, finished, missing[recorded], int(ends[recorded]), shared)
-            recorded += 1
-        done = 0 if recorded == 0 else ends[recorded - 1]
-        finished = [each for each in finished if each.lanes[-1] >= done]  # the others are recorded
+        known = np.concatenate([each.lanes for each in finished])
+        for number in [i for i in waiting if np.isin(np.arange(begins[i], begins[i + 1]), known).all()]:
+            write_result(stage, finished, missing[number], int(begins[number + 1]), shared)
+            waiting.remove(number)
+        wanted = np.concatenate([np.arange(begins[i], begins[i + 1]) for i in waiting] or [[]])
+        finished = [each for each in finished if np.isin(each.lanes, wanted).any()]  # the others are recorded
     context.progress.stage_finished(title)
+
+
+def lanes_of(
+    stage: Stage, points: Sequence[RunPoint], work: Work, context: LaneContext
+) -> tuple[Layout, Mesh | None, LaneCheckpoints]:
+    """Which lanes run side by side, and on which devices: all of them on all devices, or in fixed places on one."""
+    total, fixed = sum(each.lanes for each in points), context.fixed
+    if fixed is not None:
+        key = ",".join(identity(stage, each.config) for each in points)
+        return Layout((np.arange(total),), fixed.widths[stage.name]), None, fixed.checkpoints(f"{stage.name}:{key}")
+    mesh = lane_mesh(min(total, context.max_lanes or total), work.inputs, context.devices)
+    return even_layout(total, 1 if mesh is None else mesh.size), mesh, NoCheckpoints()
 
 
 def write_result(
@@ -267,7 +293,8 @@ def write_result(
         fail(users, error)
         return
     for each in users:
-        record(stage, each, result.artifact, result.facts, result.rows)
+        if stage.name not in each.finished:
+            record(stage, each, result.artifact, result.facts, result.rows)
     shared.by_identity[identity(stage, users[0].config)] = without_failed(users[0], result.artifact)
 
 
@@ -306,7 +333,11 @@ def point_result(stage: Stage, batches: Sequence[LaneBatch], point: RunPoint, be
     """The lanes of a point, of which number ``begin`` is the first. They may span several batches."""
     parts, logs, seconds, compile_seconds = [], [], 0.0, 0.0
     end = begin + point.lanes
-    batches = [batch for batch in batches if batch.lanes[0] < end and batch.lanes[-1] >= begin]
+    batches = [batch for batch in batches if ((batch.lanes >= begin) & (batch.lanes < end)).any()]
+    batches.sort(key=lambda batch: int(batch.lanes[batch.lanes >= begin][0]))
+    errors = {int(batch.lanes[0]) - begin: batch.error for batch in batches if batch.error is not None}
+    if len(errors) == point.lanes:
+        raise ConfigError(f"stage {stage.name!r}: {errors[0]}")
     for batch in batches:
         inside = np.flatnonzero((batch.lanes >= begin) & (batch.lanes < end))
         share = len(inside) / len(batch.lanes)
@@ -328,6 +359,7 @@ def point_result(stage: Stage, batches: Sequence[LaneBatch], point: RunPoint, be
     ]
     before = from_facts(point.finished, point.config)
     failed = failed_seeds(stage, point.config, artifact, rows, before)
+    failed |= {index: f"stage {stage.name!r}: {message}" for index, message in errors.items() if index not in before}
     spent = {"seconds": seconds, "compile_seconds": compile_seconds}
     steps = {"iterations": iterations, "env_steps": iterations * env_steps}
     facts = {"identity": identity(stage, point.config), **spent, **steps, **to_facts(failed, point.config)}
@@ -335,10 +367,12 @@ def point_result(stage: Stage, batches: Sequence[LaneBatch], point: RunPoint, be
 
 
 def joined_rows(logs: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The logs of several batches as one. A batch that ended early repeats its last row."""
+    """The logs of several batches as one. A batch that ended early repeats its last row; one that failed has NaN."""
     rows = []
-    for i, row in enumerate(max(logs, key=len)):
-        parts = [log[min(i, len(log) - 1)] for log in logs]
+    longest = max(logs, key=len)
+    nothing = {name: np.array([np.nan]) for name in longest[0]}
+    for i, row in enumerate(longest):
+        parts = [log[min(i, len(log) - 1)] if log else nothing for log in logs]
         values = {name: np.concatenate([part[name] for part in parts]) for name in row if name != "iteration"}
         rows.append({"iteration": row["iteration"], **values})
     return rows

@@ -13,6 +13,7 @@ import math
 import os
 import re
 import secrets
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ SWEEP = "sweep.json"
 """The grid of a sweep as the user wrote it."""
 UNLOCKABLE = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Errors of file systems without locks for folders, such as some network file systems."""
+LOCK_POLL_SECONDS = 0.1
 READ_ATTEMPTS = 3
 """How often a file is read if its hash differs: the process that owns the run may replace it meanwhile."""
 REMEDIES = {
@@ -286,10 +288,32 @@ def locked(folder: Folder, *, shared: bool = False) -> Iterator[None]:
         if shared:
             yield
             return
-        for left in (*folder.path.glob(f"{TEMPORARY}*"), *folder.path.glob(f"*/{TEMPORARY}*")):
-            left.unlink(missing_ok=True)
+        remove_remnants(folder.path)
         yield
         folder.settle()
+
+
+@contextlib.contextmanager
+def locked_when_free(path: Path, seconds: float) -> Iterator[None]:
+    """Lock a folder; wait so long for a process that holds the lock, e.g. because it is about to end."""
+    deadline = time.monotonic() + seconds
+    with contextlib.ExitStack() as lock:
+        while True:
+            try:
+                lock.enter_context(_folder_lock(path, shared=False))
+                break
+            except ConfigError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(LOCK_POLL_SECONDS)
+        remove_remnants(path)
+        yield
+
+
+def remove_remnants(path: Path) -> None:
+    """Delete the temporary files that a process left when it was killed."""
+    for left in (*path.glob(f"{TEMPORARY}*"), *path.glob(f"*/{TEMPORARY}*")):
+        left.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -144,7 +144,9 @@ def verdict(summary: Summary) -> str:
 
 
 def scores_of(summary: Summary) -> np.ndarray:
-    """Means of the metric in the shape of the grid."""
+    """Means of the metric in the shape of the grid; of a search, one per point."""
     scores = [summary.score(point) for point in summary.grid.points]
     means = [np.nan if score is None else score["mean"] for score in scores]
+    if summary.grid.search is not None:
+        return np.array(means)
     return np.array(means).reshape([len(axis.values) for axis in summary.grid.axes])

@@ -1,28 +1,85 @@
-"""A grid of runs as one vmapped program: `sweep` writes a run folder per point, a table and a heat map.
+"""Many runs: `sweep` writes a run folder per point, a table and a heat map.
 
-`edl.runs.points` runs the points: they share stages and programs where they can. A stopped sweep can be resumed.
+`edl.runs.chunks` plans which lanes run together, an executor (`edl.runs.executors`) runs the chunks, and each chunk
+leaves its results and a marker in the folder of the sweep. A stopped sweep is resumed from the markers alone.
 """
 
 import contextlib
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
 
 from edl.config import ConfigError
 from edl.runs import evaluation, store
+from edl.runs.chunk_work import DONE, ChunkTask, chunk_folder, is_done, run_chunk, statuses, write_marker
+from edl.runs.chunks import Chunk, ChunkPoint, lanes_per_chunk, plan_chunks
+from edl.runs.executors import (
+    Executor,
+    LocalExecutor,
+    Tally,
+    Task,
+    ThreadExecutor,
+    check_executor,
+    open_executor,
+    run_tasks,
+)
 from edl.runs.grid import SweepGrid
-from edl.runs.interrupt import catch_interrupts
+from edl.runs.interrupt import Interrupt, catch_interrupts
 from edl.runs.limits import check_estimates, traced
 from edl.runs.pipeline import outlines
-from edl.runs.points import LaneContext, env_key, evaluate_point, group_contexts, open_point, run_group
+from edl.runs.points import program_key
 from edl.runs.progress import Progress, SilentProgress
 from edl.runs.resolve import make_context, with_dataset
 from edl.runs.result import load
+from edl.runs.session import CHECKPOINT_SECONDS
 from edl.runs.store import POINTS, SWEEP, Folder
-from edl.runs.summary import Summary, publish, scores_of, summarise
+from edl.runs.summary import TABLES, Summary, publish, scores_of, summarise
+from edl.runs.tuning import RunWave, Tuned, import_optuna, tune
+
+PLAN = "plan.json"
+"""The number of lanes per chunk, which must not change when a sweep is resumed."""
+
+
+class Execution(NamedTuple):
+    """Where a sweep runs. ``envs`` are names of envs whose modules the user has allowed to be imported."""
+
+    executor: str = "local"
+    workers: int = 0
+    address: str | None = None
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+    envs: tuple[str, ...] = ()
+
+
+class SweepState(NamedTuple):
+    """How far a sweep is, over all workers. ``seconds_left`` is None until it can be estimated."""
+
+    lanes_done: int
+    lanes: int
+    steps_per_second: float
+    seconds_left: float | None
+    workers: int
+    workers_lost: int
+
+
+@runtime_checkable
+class SweepWatcher(Protocol):
+    """Receives the state of a sweep several times per second, and once when it was already finished."""
+
+    def sweep_state(self, state: SweepState) -> None: ...
+
+    def already_finished(self) -> None: ...
+
+
+class SilentWatcher:
+    """Ignores the state of a sweep."""
+
+    def sweep_state(self, state: SweepState) -> None: ...
+
+    def already_finished(self) -> None: ...
 
 
 def sweep(
@@ -30,45 +87,203 @@ def sweep(
     out: str | Path,
     *,
     resume: bool = False,
-    progress: Progress | None = None,
-    devices: Sequence[Any] | None = None,
     max_lanes: int | None = None,
+    execution: Execution = Execution(),
+    progress: Progress | None = None,
+    watcher: SweepWatcher | None = None,
 ) -> Summary:
-    """Run every point of a grid. ``max_lanes`` and memory limit how many lanes run at a time.
+    """Run every point of a grid. ``max_lanes`` is the maximum number of lanes of a chunk.
 
-    A point that fails, e.g. because it diverges, is marked in the summary, and the others are kept.
+    A point that fails, e.g. because it diverges, is marked in the summary, and the others are kept. ``progress``
+    receives the stages that run in this process, ``watcher`` the state of the whole sweep.
     """
-    for group in () if resume else grid.groups:  # the dry run: reject bad points before anything is written
-        first = group[0].config
-        where = with_dataset(first, make_context(first))
-        check_estimates(first, traced(lambda first=first, where=where: outlines(first, where)))
-    metrics: dict[int, dict[str, Any]] = {}
-    failures: dict[int, str] = {}
-    with catch_interrupts() as interrupt, open_sweep(grid, out, resume) as folder:
-        chosen = jax.devices() if devices is None else list(devices)
-        context = LaneContext(chosen, interrupt, progress or SilentProgress(), max_lanes)
-        for number, group in enumerate(grid.groups, 1):
-            title = f" {number}/{len(grid.groups)}" if len(grid.groups) > 1 else ""
-            points = {
-                each.number: open_point(each.name, each.config, folder.path / POINTS / each.name) for each in group
-            }
-            contexts = group_contexts([each.config for each in group])
-            run_group(list(points.values()), contexts, context, title)
-            context.progress.stage_started(f"evaluate{title}", 0)
-            for key, point in points.items():
-                where = contexts[env_key(point.config)]
-                try:
-                    if not point.failures:
-                        metrics[key] = interrupt.run_interruptible(lambda p=point, w=where: evaluate_point(p, w))
-                except ConfigError as error:
-                    point.failures.append(f"{point.name}: {error}")
-            failures |= {key: point.failures[0] for key, point in points.items() if point.failures}
-            context.progress.stage_finished(f"evaluate{title}")
+    watcher = watcher or SilentWatcher()
+    check_executor(execution.executor, execution.workers, execution.address)
+    if grid.search is not None and grid.search.method == "optuna":
+        import_optuna()  # a missing package is reported before anything is written
+    if not resume:
+        check_points(grid)
+    with catch_interrupts() as interrupt, contextlib.ExitStack() as stack:
+        finished = finished_summary(grid, out, max_lanes) if resume and (Path(out) / SWEEP).is_file() else None
+        if finished is not None:
+            watcher.already_finished()
+            return finished
+        executor = stack.enter_context(contextlib.closing(make_executor(execution, out, interrupt, progress)))
+        folder = stack.enter_context(open_sweep(grid, out, resume))
+        lanes = chosen_lanes(folder, max_lanes, getattr(executor, "backend", None) or jax.default_backend())
+
+        def run_wave(prefix: str, points: Sequence[ChunkPoint]) -> Results:
+            chunks = plan_chunks(groups_of(points), lanes, prefix)
+            SweepRun(folder, chunks, execution, executor, interrupt, watcher).run()
+            return results_of(folder, points, chunks)
+
+        grid, metrics, failures = run_points(grid, folder, run_wave)
         if failures and not metrics:
             raise ConfigError(f"all {len(grid.points)} points failed. Point {next(iter(failures.values()))}")
         summary = summarise(grid, metrics, failures)
         interrupt.run_interruptible(lambda: write_summary(folder, summary))
     return summary
+
+
+def run_points(grid: SweepGrid, folder: Folder, run_wave: RunWave) -> Tuned:
+    """Run all points of a grid: at once, or in the batches that Optuna chooses."""
+    if grid.search is not None and grid.search.method == "optuna":
+        return tune(grid, folder, run_wave)
+    found, failed = run_wave("", [ChunkPoint(each.name, each.config) for each in grid.points])
+    metrics = {each.number: found[each.name] for each in grid.points if each.name in found}
+    return Tuned(grid, metrics, {each.number: failed[each.name] for each in grid.points if each.name in failed})
+
+
+class NotFinished(Exception):
+    """A chunk of the sweep has not finished."""
+
+
+def finished_summary(grid: SweepGrid, out: str | Path, max_lanes: int | None) -> Summary | None:
+    """The summary of a sweep if all of its chunks have finished; None if there is something to do."""
+    with open_sweep(grid, out, resume=True) as folder:
+        if not folder.has(PLAN) or not folder.has(TABLES["json"]):
+            return None
+        lanes = chosen_lanes(folder, max_lanes, None)
+
+        def read_wave(prefix: str, points: Sequence[ChunkPoint]) -> Results:
+            chunks = plan_chunks(groups_of(points), lanes, prefix)
+            if not all(is_done(out, each) for each in chunks):
+                raise NotFinished
+            return results_of(folder, points, chunks)
+
+        try:
+            return summarise(*run_points(grid, folder, read_wave))
+        except NotFinished:
+            return None
+
+
+def groups_of(points: Sequence[ChunkPoint]) -> list[list[ChunkPoint]]:
+    """Points that share their programs."""
+    groups: dict[Any, list[ChunkPoint]] = {}
+    for point in points:
+        groups.setdefault(program_key(point.config), []).append(point)
+    return list(groups.values())
+
+
+def check_points(grid: SweepGrid) -> None:
+    """The dry run: reject bad points before anything is written."""
+    for group in grid.groups:
+        first = group[0].config
+        where = with_dataset(first, make_context(first))
+        check_estimates(first, traced(lambda first=first, where=where: outlines(first, where)))
+
+
+def make_executor(execution: Execution, out: str | Path, interrupt: Interrupt, progress: Progress | None) -> Executor:
+    """The executor of a sweep. Tasks in this process stop with the sweep; with one device, they report their stages."""
+    devices = jax.devices() if execution.executor == "local" else []
+    if len(devices) > 1:
+        return ThreadExecutor(devices, interrupt=interrupt)
+    if devices:
+        return LocalExecutor(progress=progress or SilentProgress(), interrupt=interrupt)
+    return open_executor(execution.executor, execution.workers, execution.address, str(out))
+
+
+def chosen_lanes(folder: Folder, max_lanes: int | None, backend: str | None) -> int:
+    """The maximum number of lanes of a chunk, which is chosen once per sweep."""
+    if not folder.has(PLAN):
+        lanes = max_lanes or lanes_per_chunk(backend or "cpu")
+        folder.write_json(PLAN, {"lanes": lanes, "backend": backend})
+        return lanes
+    lanes = folder.read_json(PLAN)["lanes"]
+    if max_lanes is not None and max_lanes != lanes:
+        raise ConfigError(
+            f"{str(folder.path)!r} was started with at most {lanes} lanes per chunk (got --max-lanes {max_lanes}). "
+            "Resume without --max-lanes, or choose another --out."
+        )
+    return lanes
+
+
+Results = tuple[dict[str, Any], dict[str, str]]
+"""The metrics of points, and why points have failed, by their names."""
+
+
+def results_of(folder: Folder, points: Sequence[ChunkPoint], chunks: Sequence[Chunk]) -> Results:
+    """The results of points whose chunks have finished, from markers and metrics.json."""
+    failed: dict[str, str] = {}
+    for chunk in chunks:
+        failed = chunk_folder(folder.path, chunk.name).read_json(DONE)["failed"] | failed
+    good = [point.name for point in points if point.name not in failed]
+    return {name: Folder(folder.path / POINTS / name).read_json(store.METRICS) for name in good}, failed
+
+
+class SweepRun:
+    """Runs the chunks of a sweep that have not finished, and reports the state of the sweep."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        chunks: Sequence[Chunk],
+        execution: Execution,
+        executor: Executor,
+        interrupt: Interrupt,
+        watcher: SweepWatcher,
+    ):
+        self.folder, self.chunks, self.execution = folder, chunks, execution
+        self.executor, self.interrupt, self.watcher = executor, interrupt, watcher
+        self.done = {chunk.name for chunk in chunks if is_done(folder.path, chunk)}
+        self.work = {chunk.name: sum(chunk.widths.values()) for chunk in chunks}
+        self.tally, self.began, self.reported = Tally(), time.perf_counter(), 0.0
+
+    def run(self) -> None:
+        """Run all chunks that have not finished. An unexpected error is raised after the others have ended."""
+        unexpected: BaseException | None = None
+        before = sum(self.work[name] for name in self.done)
+        for outcome in run_tasks(self.executor, self.tasks(), lambda: self.report(before), self.tally):
+            if isinstance(outcome.error, KeyboardInterrupt):
+                raise outcome.error
+            if isinstance(outcome.error, ConfigError):
+                self.fail(outcome.task.args[0].chunk, str(outcome.error))
+            elif outcome.error is not None:
+                unexpected = unexpected or outcome.error
+                continue
+            self.done.add(outcome.task.name)
+        if unexpected is not None:
+            raise unexpected
+        self.report(before, always=True)
+
+    def tasks(self) -> list[Task]:
+        """A task for each chunk that has not finished. If one runs at a time, they keep their order."""
+        pending = [chunk for chunk in self.chunks if chunk.name not in self.done]
+        place, seconds = str(self.folder.path.absolute()), self.execution.checkpoint_seconds
+        tasks = []
+        for number, chunk in enumerate(pending, 1):
+            title = f" {number}/{len(pending)}" if len(pending) > 1 else ""
+            work = ChunkTask(place, chunk, title, seconds, self.execution.envs)
+            cost = 0.0 if self.executor.workers == 1 else self.work[chunk.name]
+            tasks.append(Task(chunk.name, run_chunk, (work,), chunk.needs, cost))
+        return tasks
+
+    def fail(self, chunk: Chunk, message: str) -> None:
+        """Mark the points of a chunk that could not run at all."""
+        folder = store.make_folder(chunk_folder(self.folder.path, chunk.name).path)
+        write_marker(folder, chunk, {each.name: f"{each.name}: {message}" for each in chunk.points})
+
+    def report(self, before: int, *, always: bool = False) -> None:
+        """Tell the watcher the state of the sweep, at most once per second."""
+        self.interrupt.check()
+        now = time.perf_counter()
+        if now - self.reported < 1.0 and not always:
+            return
+        self.reported = now
+        running = list(statuses(self.folder.path, sorted(self.tally.running)))
+        done, total = sum(self.work[name] for name in self.done), sum(self.work.values())
+        left = (now - self.began) * (total - done) / (done - before) if done > before else None
+        lanes = {chunk.name: chunk.lanes for chunk in self.chunks}
+        self.watcher.sweep_state(
+            SweepState(
+                sum(lanes[name] for name in self.done),
+                sum(lanes.values()),
+                sum(each["steps_per_second"] for each in running),
+                left,
+                self.executor.workers,
+                self.tally.lost,
+            )
+        )
 
 
 @contextlib.contextmanager
@@ -104,17 +319,22 @@ def write_summary(folder: Folder, summary: Summary) -> None:
 
 
 def draw_heat_map(summary: Summary) -> bytes:
-    """The heat map as PNG."""
+    """The heat map of a grid, or a plot per setting of a search, as PNG."""
     from edl import figures
     from edl.figures.heatmap import heat_map
+    from edl.figures.search import search_plot
 
     grid, best = summary.grid, None
     scores = scores_of(summary)
-    if summary.best is not None:
-        best = tuple(int(i) for i in np.unravel_index(summary.best, scores.shape))
-    labels, values = [axis.label for axis in grid.axes], [[_short(v) for v in axis.values] for axis in grid.axes]
+    labels = [axis.label for axis in grid.axes]
     envs = {point.config.env for point in grid.points}
     title = f"{grid.metric} on {envs.pop()}" if len(envs) == 1 else grid.metric
+    if grid.search is not None:
+        logs = [each.log for each in grid.search.space]
+        return figures.to_png(search_plot(labels, [a.values for a in grid.axes], scores, title, summary.best, logs))
+    if summary.best is not None:
+        best = tuple(int(i) for i in np.unravel_index(summary.best, scores.shape))
+    values = [[_short(v) for v in axis.values] for axis in grid.axes]
     return figures.to_png(heat_map(labels, values, scores, title, best, grid.goal == "min"))
 
 

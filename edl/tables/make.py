@@ -10,7 +10,6 @@ import contextlib
 import json
 import time
 from collections.abc import Hashable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -18,12 +17,13 @@ import jax
 
 from edl.config import ConfigError, check_name
 from edl.runs import store
+from edl.runs.executors import LocalExecutor, Task
+from edl.runs.executors.processes import ProcessExecutor
 from edl.runs.interrupt import catch_interrupts
 from edl.runs.pipeline import identity, plan
 from edl.runs.points import LaneContext, env_key, evaluate_point, group_contexts, open_point, program_key, run_group
 from edl.runs.progress import SilentProgress
 from edl.runs.store import Folder
-from edl.runs.workers import WorkerPool
 from edl.tables import TABLES
 from edl.tables.explorers import explorers
 from edl.tables.mazes import EDL_DEFAULT
@@ -44,6 +44,7 @@ from edl.tables.table import (
 )
 
 RUNS = "build/tables"
+WAIT_SECONDS = 3600.0
 SLOW_LEARNER = "sac"
 """Jobs with this learner start first, because they take longest."""
 
@@ -177,31 +178,32 @@ class Scheduler:
 
     def __init__(self, path: Path, jobs: int):
         self.path = path
-        self.pool = WorkerPool(jobs) if jobs > 1 else None
+        self.executor = ProcessExecutor(jobs) if jobs > 1 else LocalExecutor()
         self.attempted: set[tuple[str, str, str]] = set()
 
     def close(self) -> None:
-        """Stop after the jobs that are running."""
-        if self.pool is not None:
-            self.pool.close()
+        """Stop the jobs that are running. Their runs can be resumed."""
+        self.executor.close()
 
     def run(
         self, names: Sequence[str], settings: TableSettings, records: Records
     ) -> Iterator[tuple[Job, JobResult | Exception]]:
         """Yield every job with its result or its error. The caller adds the results to ``records``."""
-        running: dict[Future, Job] = {}
+        running = 0
         while True:
-            for job in self.next_jobs(names, settings, records):
-                running[self.submit(job)] = job
-                if self.pool is None:
-                    break
+            for job in self.next_jobs(names, settings, records)[: self.executor.capacity - running]:
+                self.submit(job)
+                running += 1
             if not running:
                 return
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
-                error = done.exception()
+            for outcome in self.executor.wait(WAIT_SECONDS):
+                running -= 1
+                job, error = outcome.task.args[1], outcome.error
+                if outcome.lost:
+                    error = ConfigError(f"{outcome.task.name}: its worker was lost. Start the command again.")
                 if error is not None and not isinstance(error, Exception):
                     raise error
-                yield running.pop(done), error or done.result()
+                yield job, error or outcome.value
 
     def next_jobs(self, names: Sequence[str], settings: TableSettings, records: Records) -> list[Job]:
         """The jobs that can start: rows that are defined, not finished, and were not attempted before."""
@@ -209,17 +211,10 @@ class Scheduler:
         missing = [label for label, row in rows.items() if not is_finished(row, records)]
         return jobs_of([rows[label] for label in missing if label not in self.attempted])
 
-    def submit(self, job: Job) -> Future:
-        """Start a job in a worker, or run it now."""
+    def submit(self, job: Job) -> None:
+        """Start a job in a worker, or keep it until `run` waits for it in this process."""
         self.attempted |= set(map(label_of, job.rows))
-        if self.pool is not None:
-            return self.pool.submit(execute, self.path, job)
-        future: Future = Future()
-        try:
-            future.set_result(execute(self.path, job))
-        except Exception as error:
-            future.set_exception(error)
-        return future
+        self.executor.submit(Task(" ".join(label_of(job.rows[0])), execute, (self.path, job)))
 
 
 def execute(path: Path, job: Job) -> JobResult:

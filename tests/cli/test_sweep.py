@@ -5,7 +5,7 @@ import json
 import pytest
 
 from edl.cli import main
-from edl.runs import points, sweep
+from edl.runs import chunk_work, points
 
 RUN = {
     "env": "square",
@@ -55,7 +55,7 @@ def test_an_interrupted_sweep_says_how_to_continue(tmp_path, capsys, monkeypatch
     def interrupted(*args, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sweep, "run_group", interrupted)
+    monkeypatch.setattr(chunk_work, "run_group", interrupted)
     assert main(["sweep", str(file), "--out", str(out)]) == 130
     assert f"Continue with: edl sweep {file} --out {out} --resume\n" in capsys.readouterr().err
     assert main(["sweep", str(file), "--out", str(out), "--resume"]) == 130

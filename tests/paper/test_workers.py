@@ -10,6 +10,7 @@ from edl.config import ConfigError
 from edl.paper.recipes import Recipe
 from edl.paper.workers import Workers
 from edl.runs.config import RunConfig
+from edl.runs.executors.processes import ProcessExecutor
 from edl.runs.resolve import resolve_config
 
 
@@ -37,7 +38,7 @@ def recipes():
 def test_every_run_is_executed_in_another_process_and_after_its_source(tmp_path):
     finished = []
     after_second, first, second, bad, after_bad = every = recipes()
-    workers = Workers(2, execute, tmp_path, every, lambda recipe, _: finished.append(recipe.title))
+    workers = Workers(ProcessExecutor(2), execute, tmp_path, every, lambda recipe, _: finished.append(recipe.title))
     for recipe in (after_second, first, second):
         workers.wait(recipe)
         process, cores = map(int, (tmp_path / recipe.title).read_text().split())
@@ -53,14 +54,14 @@ def test_every_run_is_executed_in_another_process_and_after_its_source(tmp_path)
 def test_a_source_that_has_already_finished_is_not_executed(tmp_path):
     after_second, _, second, *_ = recipes()
     (tmp_path / second.title).touch()
-    workers = Workers(1, execute, tmp_path, [after_second], lambda *_: None)
+    workers = Workers(ProcessExecutor(1), execute, tmp_path, [after_second], lambda *_: None)
     workers.wait(after_second)
     workers.close()
 
 
 def test_no_run_starts_after_close(tmp_path):
     many = [new_recipe(f"run {seed}", seed) for seed in range(6)]
-    workers = Workers(1, execute, tmp_path, many, lambda *_: None)
+    workers = Workers(ProcessExecutor(1), execute, tmp_path, many, lambda *_: None)
     workers.wait(many[0])
     workers.close()
     with pytest.raises(CancelledError):
