@@ -41,7 +41,7 @@ test: install $(BROWSER) ## Run the tests, except the slow ones
 	$(BIN)/pytest -n 2 --dist worksteal
 
 test-slow: install $(BROWSER) ## Run the slow tests, which take minutes each
-	$(BIN)/pytest -m slow
+	XLA_FLAGS= $(BIN)/pytest -m slow
 
 test-cluster: $(CLUSTER) ## Run the tests that kill workers, nodes and drivers (about half an hour on two cores)
 	$(BIN)/pytest -m cluster -s tests/cluster

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,10 @@ from jaxtyping import install_import_hook
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "1")
 os.environ.setdefault("EDL_CACHE", str(Path(__file__).parents[1] / ".cache" / "jax"))
+if version("jaxlib").startswith("0.10."):
+    # The suite compiles thousands of programs that run for a moment: less optimisation saves a tenth of its time. Later
+    # versions lack the second option or crash with it. `make test-slow` compiles as users do.
+    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false")
 
 # Works on modules that are not yet imported, so nothing of edl is imported above this line.
 install_import_hook("edl", "beartype.beartype")

@@ -46,7 +46,7 @@ def little_training(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     baselines.METHODS.update(registered)
 
 
-SLOW = ("own_environment", "own_states", "skills_in_a_controller")
+SLOW = ("own_environment", "own_goals", "own_states", "skills_in_a_controller")
 """Examples with more programs to compile than the others."""
 
 

@@ -85,12 +85,13 @@ def test_a_stopped_job_continues_with_its_finished_stages(finished, monkeypatch)
     assert again.results == rows_in(folder / "out", "tuning")
 
 
-def test_rows_of_several_calls_are_merged(finished, tmp_path):
+def test_rows_of_several_calls_are_merged(finished, tmp_path, monkeypatch):
     folder, _ = finished
     out = tmp_path / "out"
     out.mkdir()
     for name in ("tuning", "methods"):
         (out / f"{name}.json").write_bytes((folder / "out" / f"{name}.json").read_bytes())
+    monkeypatch.setattr(make, "execute", lambda path, job: measured_without_running(job))
     untuned = SETTINGS._replace(methods=("forward_mi",), tuned=False)
     assert make_tables(["methods"], out, untuned, runs=tmp_path / "runs") == []
     assert set(rows_in(out, "methods")) == {"square/reverse_mi", "square/forward_mi"}
@@ -102,7 +103,7 @@ def test_a_job_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
     def execute(path, job):
         if job.rows[0].facts["method"] == "reverse_mi":
             raise ConfigError("out of memory")
-        return make.JobResult({row.key: {"identity": row.identity, **FACTS, **row.facts} for row in job.rows}, 1.0)
+        return measured_without_running(job)
 
     monkeypatch.setattr(make, "execute", execute)
     chosen = SETTINGS._replace(methods=("reverse_mi", "forward_mi"), tuned=False)
@@ -113,6 +114,11 @@ def test_a_job_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
 
 FACTS = {"env": "square", "seed": 0, "num_seeds": 2, "edl": "0", "commit": None, "device": "cpu", "date": "2030-01-01"}
 FACTS |= {"steps": {"learn": 1}, "mean": {"best_skill_distance": 1.0}, "ci95": {"best_skill_distance": [0.5, 2.0]}}
+
+
+def measured_without_running(job):
+    """A result for every row of a job, in place of `make.execute`."""
+    return make.JobResult({row.key: {"identity": row.identity, **FACTS, **row.facts} for row in job.rows}, 1.0)
 
 
 def fake(rows, score=lambda row: 1.0):
