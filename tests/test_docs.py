@@ -4,15 +4,19 @@ import ast
 import re
 import shlex
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from edl.api.settings import build_config
 from edl.cli import COMMANDS, main
 from edl.envs.layouts import parse
 from edl.evaluate.metrics import METRICS
+from edl.runs.config import RunConfig
 from edl.runs.grid import read
+from edl.runs.resolve import resolve_config
 from tests.doc_pages import blocks
 
 ROOT = Path(__file__).parents[1]
@@ -110,6 +114,26 @@ def test_the_sweep_of_the_page_is_a_grid(tmp_path: Path):
     assert len(grid.points) == 6
     assert grid.metric == "best_skill_distance"
     assert grid.points[0].config.num_seeds == 3
+
+
+def calls_with_settings(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The calls of run, learn and baseline in a Python text: function, env, and the settings that are literals."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("edl.run", "edl.learn", "edl.baseline"):
+            texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            method = {"method": texts[0]} if node.func.attr == "baseline" else {}
+            settings = {each.arg: each.value for each in node.keywords if each.arg in RunConfig.__dataclass_fields__}
+            values = {name: ast.literal_eval(value) for name, value in settings.items()}
+            yield ast.unparse(node.func), texts[-1], method | values
+
+
+def test_the_settings_in_the_readme_exist():
+    """Without training: `test_examples_of_the_readme_learn` is slow."""
+    python = [block.text for block in blocks(ROOT / "README.md") if block.language == "python"]
+    found = [call for text in python for call in calls_with_settings(text)]
+    assert len(found) == 3
+    for _, env, settings in found:
+        resolve_config(build_config(env, settings))
 
 
 @pytest.mark.slow

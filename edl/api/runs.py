@@ -107,7 +107,7 @@ class Run:
             found = {**found, "num_seeds": 1, "per_seed": mine, "aggregate": store.plain(aggregate(mine))}
         if self._one_seed:
             return {**(found["per_seed"] or [{}])[0], **found}
-        means = {name: None if each is None else each["mean"] for name, each in found["aggregate"].items()}
+        means = {name: None if each is None else each["mean"] for name, each in found.get("aggregate", {}).items()}
         return {**means, **found}
 
     @functools.cached_property

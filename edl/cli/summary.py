@@ -39,7 +39,8 @@ def print_summary(console: Console, run: Run, took: float | None = None) -> None
     if comparison:
         console.print()
         print_labelled(console, "skills", comparison["verdict"])
-        print_labelled(console, "coverage", f"measured over {metrics.get('coverage_is_over')}")
+        whole = ". The table is about the whole env, not only the region" if comparison.get("over") else ""
+        print_labelled(console, "coverage", f"measured over {metrics.get('coverage_is_over')}{whole}")
     failures = failures_note(metrics, MAX_SEEDS_NAMED)
     horizon = None if run.layout is None else horizon_note(run.layout, run.env.horizon)
     notes = [failures, failed_seeds_note(metrics), horizon, reachability_note(run.log)]

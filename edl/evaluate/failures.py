@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from edl.evaluate.metrics import DISTANCE_UNIT
+
 FAILED_BELOW = 0.5
 """A skill fails if less than this share of its rollouts end at its goal."""
 
@@ -11,10 +13,11 @@ FAILED_BELOW = 0.5
 def failed_skills(metrics: Mapping[str, Any]) -> dict[str, list[str]]:
     """The skills that fail, in words, by seed. Seeds without such skills are left out."""
     found: dict[str, list[str]] = {}
+    unit = metrics.get("distance_unit") or DISTANCE_UNIT
     for number, seed in enumerate(metrics.get("per_seed") or []):
         failed = [each for each in seed.get("skills") or [] if _fails(each)]
         if failed:
-            found[f"seed {seed.get('seed', number)}"] = [_describe(each) for each in failed]
+            found[f"seed {seed.get('seed', number)}"] = [_describe(each, unit) for each in failed]
     return found
 
 
@@ -36,11 +39,11 @@ def _fails(result: Mapping[str, Any]) -> bool:
     return isinstance(success, int | float) and success < FAILED_BELOW
 
 
-def _describe(result: Mapping[str, Any]) -> str:
-    """For example: skill 3 misses its goal (1 of 20, 1.20 away). Old metrics lack the number of rollouts."""
+def _describe(result: Mapping[str, Any], unit: str) -> str:
+    """For example: skill 3 misses its goal (1 of 20, 1.20 cells away). Old metrics lack the number of rollouts."""
     distance = result.get("goal_distance")
     known = isinstance(distance, int | float) and math.isfinite(distance)
-    away = f", {distance:.2f} away" if known else ""
+    away = f", {distance:.2f} {unit} away" if known else ""
     success, rollouts = result["goal_success"], result.get("rollouts")
     share = f"{round(success * rollouts)} of {rollouts}" if isinstance(rollouts, int) else f"{100 * success:.0f}%"
     return f"skill {result.get('skill', '?')} misses its goal ({share}{away})"

@@ -18,6 +18,8 @@ NOT_METRICS = ("seed", "skills", "floor", "failed")
 """Entries of a seed in metrics.json that are no metrics: its number, details, and why it failed."""
 DISTANCE_UNIT = "cells"
 """The unit of distances in a maze. `edl.envs.success` has those of other envs."""
+GRID = ("cells of a grid over the explored states", "bins of a grid over the explored states")
+"""What coverage is relative to in other envs than mazes."""
 
 
 class Metric(NamedTuple):
@@ -50,7 +52,10 @@ class Metric(NamedTuple):
     def describe(self, distance_unit: str = DISTANCE_UNIT, success_radius: float = SUCCESS_RADIUS) -> str:
         """The meaning with its unit, for example "mutual information between cell and skill (nats)"."""
         unit = {"share": "", "distance": distance_unit, "nats": "nats", "cells": "unit cells"}[self.unit]
-        meaning = self.meaning.format(within=within_text(success_radius, distance_unit))
+        # Outside of mazes nobody knows what can be reached: coverage is over a grid.
+        cells, bins = ("reachable cells", "reachable bins") if distance_unit == DISTANCE_UNIT else GRID
+        within = within_text(success_radius, distance_unit)
+        meaning = self.meaning.format(within=within, cells=cells, bins=bins)
         return f"{meaning} ({unit})" if unit else meaning
 
     def format(self, value: float) -> str:
@@ -107,7 +112,7 @@ _TABLE = (
         "lower",
         "distance from the end of the skill that the run picks for a random point to that point",
     ),
-    Metric("skill_coverage", "Skill coverage", "share", "higher", "share of the reachable cells that the skills visit"),
+    Metric("skill_coverage", "Skill coverage", "share", "higher", "share of the {cells} that the skills visit"),
     Metric("mutual_information", "I(S;Z)", "nats", "higher", "mutual information between a state's cell and its skill"),
     Metric(
         "discriminability",
@@ -146,7 +151,7 @@ _TABLE = (
         "Data coverage",
         "share",
         "higher",
-        "share of the reachable bins that the explorer visits",
+        "share of the {bins} that the explorer visits",
         in_comparison=False,
     ),
     Metric(
@@ -154,7 +159,7 @@ _TABLE = (
         "Data coverage at 100k steps",
         "share",
         "higher",
-        "share of the reachable bins that the explorer visits in its first 100,000 steps",
+        "share of the {bins} that the explorer visits in its first 100,000 steps",
         in_tiles=False,
     ),
 )

@@ -167,18 +167,19 @@ def verdict(distinct: Sequence[bool], claims: Mapping[str, Mapping[str, Any]], u
     holding = [name for name in claims if claims[name]["holds"]]
     head = "better" if first in holding else "partly better" if holding else "no better"
     place = f" in the region {over}" if over else ""
-    reasons = [_reason(name, claims[name], unit) for name in claims if name in (first, *holding)]
+    reasons = [_reason(name, claims[name], unit, bool(over)) for name in claims if name in (first, *holding)]
     return f"{head} than random{place}: the skills differ, and {'; '.join(reasons)}"
 
 
-def _reason(name: str, claim: Mapping[str, Any], unit: str) -> str:
+def _reason(name: str, claim: Mapping[str, Any], unit: str, in_region: bool) -> str:
+    """A claim with its numbers. In a region they are others than the metrics of the run, which are of the whole env."""
     holds = claim["holds"]
     low, high = claim["ci95"]
     words = {
         "goals": "reach their goals more often",
         "nearer": "end nearer to a random point",
         "coverage": "visit more cells",
-    }[name]
+    }[name] + (" of the region" if in_region and name != "goals" else "")
     of = f" {unit}" if name == "nearer" else ""
     numbers = f"{claim['skills']:.3f}{of}, random actions {claim['random']:.3f}"
     interval = f"difference {claim['difference']:.3f}, 95 % interval {low:.3f} to {high:.3f}"

@@ -96,7 +96,7 @@ OTHER_CAPTIONS = {
         "Explored density",
         "p(s) relative to the uniform density: blue regions were visited more often, orange less.",
     ),
-    "coverage": ("Coverage", "Share of the reachable bins that the explorer visited; mean and range over seeds."),
+    "coverage": ("Coverage", "Share of the bins that the explorer visited; mean and range over seeds."),
     "robot": ("Robot", "One rollout of each skill, from its start to its end. The camera follows the robot."),
     "pictures": ("Pictures", "One episode of each skill, from its start to its end, as the env renders it."),
 }

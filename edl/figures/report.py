@@ -113,11 +113,12 @@ def _unfinished(metrics: Mapping[str, Any]) -> str:
 
 
 def _versus_random(found: Mapping[str, Any] | None) -> str:
-    """The comparison of the skills with random actions: the verdict. Its numbers are those of the tiles."""
+    """The comparison of the skills with random actions. Its numbers are those of the tiles, or those of a region."""
     if not found:
         return ""
     head, _, rest = str(found["verdict"]).partition(":")
-    return f" The skills are <strong>{html.escape(head)}</strong>:{html.escape(rest)}."
+    whole = " All numbers below are about the whole env." if found.get("over") else ""
+    return f" The skills are <strong>{html.escape(head)}</strong>:{html.escape(rest)}.{whole}"
 
 
 def _chips(metrics: Mapping[str, Any], provenance: Mapping[str, Any]) -> str:

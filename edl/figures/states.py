@@ -73,11 +73,11 @@ def coverage_figure(
     coverage: Float[np.ndarray, "*seeds t"],
     title: str = "Coverage",
 ) -> Figure:
-    """Share of the reachable bins visited, over environment steps; mean and range over seeds."""
+    """Share of the bins visited, over environment steps; mean and range over seeds."""
     figure, (axes,) = plot_figure(SIDE, 3.2, right=0.3)
     coverage = np.atleast_2d(coverage)
     draw_band(axes, np.asarray(steps), coverage)
-    axes.set(xlim=(0, max(steps[-1], 1)), ylim=(0, 1.02), ylabel="share of reachable bins visited")
+    axes.set(xlim=(0, max(steps[-1], 1)), ylim=(0, 1.02), ylabel="share of bins visited")
     percent_axis(axes)
     steps_axis(axes)
     if steps[-1] > 110_000:

@@ -104,7 +104,8 @@ class EnvSlots:
 
 
 def make_rendering(factory: Factory) -> gymnasium.Env:
-    """An env whose ``render()`` returns a picture."""
+    """An env whose ``render()`` returns a picture. Call it in a process of its own: it sets an environment variable."""
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame needs no display
     if _takes_render_mode(factory):
         return factory(render_mode="rgb_array")  # type: ignore[call-arg]
     env = factory()

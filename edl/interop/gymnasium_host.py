@@ -189,10 +189,10 @@ class EnvWorkers:
 class Worker:
     """One process of `edl.interop.env_worker`, and the pipe to it."""
 
-    def __init__(self, pickled_factory: bytes):
+    def __init__(self, pickled_factory: bytes, stderr: int | None = None):
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-m", "edl.interop.env_worker", str(theirs.fileno())]
-        self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+        self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stderr=stderr)
         theirs.close()
         self.pipe = Connection(ours.detach())
         self.pipe.send_bytes(pickled_factory)

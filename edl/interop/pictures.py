@@ -5,6 +5,7 @@ that uses it, and a run must not be lost with it.
 """
 
 import functools
+import subprocess
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -43,7 +44,8 @@ def skill_pictures(env: HostEnv, policy: Policy, codes: Float[Array, "k z"], tim
     assert isinstance(env.host, GymnasiumHost)
     import cloudpickle
 
-    worker = Worker(cloudpickle.dumps(functools.partial(make_rendering, env.host.factory)))
+    factory = cloudpickle.dumps(functools.partial(make_rendering, env.host.factory))
+    worker = Worker(factory, stderr=subprocess.DEVNULL)  # graphics libraries complain there about missing displays
     try:
         return Pictures(_film(worker, policy, codes, times))
     except StepFailure as failure:

@@ -141,15 +141,12 @@ def _entry(run: str, metric: str, values: list[float], first: list[float]) -> En
 def _seeds(path: str | Path) -> list[dict[str, Any]]:
     """The metrics of each seed, by their present names."""
     folder = store.open_run(path)
-    metrics = check_metrics(folder.read_json(store.METRICS), str(folder.place(store.METRICS)))
-    try:
-        seeds: list[dict[str, Any]] = [dict(seed) for seed in metrics["per_seed"]]
-        renamed = FIRST_NAMES if definitions_of(metrics) == 1 else {}
-        return [{renamed.get(name, name): value for name, value in seed.items()} for seed in seeds]
-    except (KeyError, TypeError, ValueError) as error:
-        place = folder.place(store.METRICS)
+    metrics, place = folder.read_json(store.METRICS), folder.place(store.METRICS)
+    if isinstance(metrics, dict) and "per_seed" not in metrics:
         again = f"edl evaluate {shlex.quote(str(path))}"
-        raise ConfigError(f"{place} has no per_seed: the run was not evaluated. Run `{again}`.") from error
+        raise ConfigError(f"{place} has no per_seed: the run was not evaluated. Run `{again}`.")
+    renamed = FIRST_NAMES if definitions_of(check_metrics(metrics, str(place))) == 1 else {}
+    return [{renamed.get(name, name): value for name, value in seed.items()} for seed in metrics["per_seed"]]
 
 
 def _unique(entries: Sequence[Entry], field: str) -> list[str]:

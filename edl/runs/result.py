@@ -134,10 +134,10 @@ def check_metrics(found: Any, whose: str) -> dict[str, Any]:
 
     whole = (
         isinstance(found, dict)
-        and isinstance(found.get("per_seed", []), list)
-        and all(map(seed, found.get("per_seed", [])))
-        and isinstance(found.get("aggregate", {}), dict | None)
-        and all(each is None or statistics(each) for each in (found.get("aggregate") or {}).values())
+        and isinstance(found.get("per_seed"), list)
+        and all(map(seed, found["per_seed"]))
+        and isinstance(found.get("aggregate", {}), dict)
+        and all(each is None or statistics(each) for each in found.get("aggregate", {}).values())
         and numbers(found.get("steps", {}))
         and numbers(found.get("seconds", {}))
     )

@@ -118,7 +118,7 @@ def test_skills_that_fail_are_warned_about(console, finished):
     line = next(line for line in printed(console).splitlines() if "7 of 7 skills" in line)
     start = "warning   7 of 7 skills reach their goal in less than half of their rollouts. "
     assert line.startswith(f"{start}seed 0: skill 2 misses its goal (")
-    assert line.endswith("seed 4: skill 2 misses its goal (0%, 1.50 away); and 2 more seeds.")
+    assert line.endswith("seed 4: skill 2 misses its goal (0%, 1.50 cells away); and 2 more seeds.")
 
 
 def test_progress_in_a_log(console):

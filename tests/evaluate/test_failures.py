@@ -16,14 +16,14 @@ METRICS = {
 
 def test_skills_below_one_half_fail():
     assert failed_skills(METRICS) == {
-        "seed 7": ["skill 1 misses its goal (1 of 20, 1.23 away)", "skill 2 misses its goal (0%)"],
-        "seed 9": ["skill 1 misses its goal (1 of 20, 1.23 away)"],
+        "seed 7": ["skill 1 misses its goal (1 of 20, 1.23 cells away)", "skill 2 misses its goal (0%)"],
+        "seed 9": ["skill 1 misses its goal (1 of 20, 1.23 cells away)"],
     }
 
 
 def test_the_note_counts_them_and_names_the_first_seeds():
     start = "3 of 5 skills reach their goal in less than half of their rollouts. "
-    dead, lost = "skill 1 misses its goal (1 of 20, 1.23 away)", "skill 2 misses its goal (0%)"
+    dead, lost = "skill 1 misses its goal (1 of 20, 1.23 cells away)", "skill 2 misses its goal (0%)"
     assert failures_note(METRICS) == f"{start}seed 7: {dead}, {lost}; seed 9: {dead}."
     assert failures_note(METRICS, 1) == f"{start}seed 7: {dead}, {lost}; and 1 more seeds."
 

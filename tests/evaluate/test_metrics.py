@@ -33,6 +33,12 @@ def test_the_contract_names_are_in_the_table():
             "distance from a rollout's end to its skill's goal (standard deviations)",
         ),
         ("goal_distance", "", "distance from a rollout's end to its skill's goal"),
+        ("skill_coverage", "cells", "share of the reachable cells that the skills visit"),
+        (
+            "skill_coverage",
+            "standard deviations",
+            "share of the cells of a grid over the explored states that the skills visit",
+        ),
         ("mutual_information", "cells", "mutual information between a state's cell and its skill (nats)"),
         ("goal_success", "cells", "share of rollouts that end within 0.5 cells of their skill's goal"),
     ],

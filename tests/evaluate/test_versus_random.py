@@ -103,5 +103,7 @@ def test_over_seeds_all_skills_must_differ_and_means_are_reported():
     )
     found = aggregate_comparisons([good, good], over="x > 0")
     assert found["verdict"].startswith("better than random in the region x > 0: ")
+    assert "end nearer to a random point of the region (" in found["verdict"]
+    assert "region" not in aggregate_comparisons([good, good])["verdict"]
     assert found["claims"]["goals"]["skills"] == pytest.approx(good.differences["goals"].skills)
     assert aggregate_comparisons([]) is None

@@ -130,7 +130,7 @@ def test_the_report_names_the_skills_that_fail():
     ]
     page = report_html(metrics, {}, {})
     assert "1 of 2 skills reach their goal in less than half of their rollouts." in page
-    assert "seed 1: skill 4 misses its goal (5%, 1.50 away)." in page
+    assert "seed 1: skill 4 misses its goal (5%, 1.50 cells away)." in page
     assert "picks a skill for a point x by q(z|x) &lt;b&gt;." in page
     assert f"Definitions of the metrics: number {CURRENT_DEFINITIONS} (" in page
     assert "This version of edl has other definitions" not in page

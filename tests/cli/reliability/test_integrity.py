@@ -20,7 +20,7 @@ def folder(tmp_path):
     return folder
 
 
-def test_a_changed_type_or_shape_is_detected(folder):
+def test_a_changed_type_or_shape_is_detected():
     data = tensors.encode({"x": jnp.arange(4.0).reshape(2, 2)})
     for old, new in ((b'"F32"', b'"I32"'), (b"[2,2]", b"[1,4]"), (b"[2,2]", b"[4,1]")):
         changed = data.replace(old, new)
