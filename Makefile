@@ -7,6 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 BROWSER := $(VENV)/.browser
+DOCS := $(VENV)/.docs
 
 # Without bytecode `import jax` costs 2.0 s instead of 0.7 s in every process.
 export UV_COMPILE_BYTECODE := 1
@@ -54,9 +55,15 @@ bench: install ## Measure speed, next to other libraries if they are installed
 reproduce: install ## Reproduce every figure of the paper (hours on two cores, minutes on a large GPU)
 	$(BIN)/edl reproduce all
 
-docs: install ## Write docs/settings.md, and the API reference to build/docs
+docs: install $(DOCS) ## Write docs/settings.md, and the documentation site to build/site; links are checked
 	$(BIN)/python docs/generate_settings.py
-	$(BIN)/pdoc --output-directory build/docs edl edl.api edl.runs.config edl.envs edl.baselines edl.interop.skill_env
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
+
+$(DOCS): requirements/docs.txt | $(INSTALLED)
+	@$(BIN)/python -m uv --version >/dev/null 2>&1 && pip="$(BIN)/python -m uv pip install --python $(BIN)/python" \
+		|| pip="$(PYTHON) -m pip --python $(BIN)/python install"; $$pip --quiet --require-hashes -r $<
+	@touch $@
 
 browser: install ## Find or install a Chromium for the tests of report.html
 	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
@@ -78,6 +85,7 @@ COMPILE := $(BIN)/python -m uv pip compile --quiet --universal --python-version 
 lock: install ## Pin the dependencies again (UPGRADE=--upgrade for the newest versions)
 	$(COMPILE) -o requirements/core.txt
 	$(COMPILE) --extra dev --constraints requirements/core.txt -o requirements/dev.txt
+	$(COMPILE) --extra docs --constraints requirements/dev.txt -o requirements/docs.txt
 
 clean: ## Delete everything that make created, except runs
 	rm -rf $(VENV) .cache build dist .hypothesis
