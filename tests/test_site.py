@@ -10,18 +10,15 @@ from urllib.parse import unquote
 import pytest
 
 from edl.cli import main
-from edl.runtime import effort
-from edl.runtime.effort import Effort
 from tests.doc_pages import DOCS, blocks
+from tests.test_examples import little_training  # noqa: F401
 
 ROOT = DOCS.parent
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source)[^>]*\ssrc="([^"]*)"|<link[^>]*rel="stylesheet"[^>]*href="([^"]*)\""""
 )
-EXPLORED = (
-    "--discoverer.gradient-steps 20 --learner.distance euclidean --learner.ppo.iterations 1 --learner.ppo.rollouts 4"
-)
-LITTLE = f"{EXPLORED} --learner.ppo.minibatches 1 --learner.ppo.epochs 1"
+LITTLE = "--discover kmeans --learner.distance euclidean --learner.ppo.hidden 8"
+"""Flags that leave out most of the programs to compile."""
 
 
 def test_every_page_is_in_the_navigation():
@@ -75,10 +72,10 @@ def test_the_site_works_from_files(site: Path, page):
     assert page.locator(".md-search-result__item").count() > 2
 
 
+@pytest.mark.usefixtures("little_training")
 def test_the_commands_and_scripts_of_your_data_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     """With little training. The last command needs a file of recorded episodes, see tests/baselines."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(effort.OPTIONS, Effort.FULL, effort.OPTIONS[Effort.LEAST])
     for block in blocks(DOCS / "your_data.md"):
         if block.language == "python":
             exec(compile(block.text, block.file, "exec"), {})
