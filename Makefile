@@ -8,6 +8,11 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 BROWSER := $(VENV)/.browser
 CLUSTER := $(VENV)/.cluster
+DOCS := $(VENV)/.docs
+
+# A shell variable with the command that installs into .venv: uv if it is there, or else pip, which takes longer.
+PIP = if $(BIN)/python -c 'import uv' 2>/dev/null; then pip="$(BIN)/python -m uv pip install --python $(BIN)/python"; \
+	else pip="$(PYTHON) -m pip --python $(BIN)/python install"; fi
 
 # Without bytecode `import jax` costs 2.0 s instead of 0.7 s in every process.
 export UV_COMPILE_BYTECODE := 1
@@ -27,10 +32,7 @@ $(INSTALLED): pyproject.toml requirements/dev.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m venv --clear --without-pip $(VENV)
 	@$(BIN)/python -c 'import uv' 2>/dev/null || $(PYTHON) -m pip --python $(BIN)/python install --quiet uv \
 		|| echo "uv cannot be installed; pip is used instead, which takes longer."
-	@if $(BIN)/python -c 'import uv' 2>/dev/null; \
-	then pip="$(BIN)/python -m uv pip install --python $(BIN)/python"; \
-	else pip="$(PYTHON) -m pip --python $(BIN)/python install"; fi; \
-	$$pip --quiet --require-hashes -r requirements/dev.txt && $$pip --quiet --no-deps -e .
+	@$(PIP); $$pip --quiet --require-hashes -r requirements/dev.txt && $$pip --quiet --no-deps -e .
 	@touch $@
 
 demo: install ## Learn ten skills in a maze and write a report, in about a minute
@@ -48,9 +50,7 @@ test-cluster: $(CLUSTER) ## Run the tests that kill workers, nodes and drivers (
 
 # Ray and Optuna, beside the development tools.
 $(CLUSTER): requirements/cluster.txt | $(INSTALLED)
-	@if $(BIN)/python -c 'import uv' 2>/dev/null; \
-	then $(BIN)/python -m uv pip install --python $(BIN)/python --quiet --require-hashes -r $<; \
-	else $(PYTHON) -m pip --python $(BIN)/python install --quiet --require-hashes -r $<; fi
+	@$(PIP); $$pip --quiet --require-hashes -r $<
 	@touch $@
 
 lint: install ## Check style, types, and the direction of imports
@@ -65,9 +65,14 @@ bench: install ## Measure speed, next to other libraries if they are installed
 reproduce: install ## Reproduce every figure of the paper (hours on two cores, minutes on a large GPU)
 	$(BIN)/edl reproduce all
 
-docs: install ## Write docs/settings.md, and the API reference to build/docs
+docs: install $(DOCS) ## Write docs/settings.md, and the documentation site to build/site; links are checked
 	$(BIN)/python docs/generate_settings.py
-	$(BIN)/pdoc --output-directory build/docs edl edl.api edl.runs.config edl.envs edl.baselines edl.interop.skill_env
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
+
+$(DOCS): requirements/docs.txt | $(INSTALLED)
+	@$(PIP); $$pip --quiet --require-hashes -r $<
+	@touch $@
 
 browser: install ## Find or install a Chromium for the tests of report.html
 	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
@@ -90,6 +95,7 @@ lock: install ## Pin the dependencies again (UPGRADE=--upgrade for the newest ve
 	$(COMPILE) -o requirements/core.txt
 	$(COMPILE) --extra dev --constraints requirements/core.txt -o requirements/dev.txt
 	$(COMPILE) --extra dev --extra ray --extra tune --constraints requirements/dev.txt -o requirements/cluster.txt
+	$(COMPILE) --extra docs --constraints requirements/dev.txt -o requirements/docs.txt
 
 clean: ## Delete everything that make created, except runs
 	rm -rf $(VENV) .cache build dist .hypothesis

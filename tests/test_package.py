@@ -85,7 +85,7 @@ def test_citation_file_and_changelog_contain_the_version():
     assert f"\n## {edl.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
-@pytest.mark.parametrize("file", ["core.txt", "dev.txt"])
+@pytest.mark.parametrize("file", ["core.txt", "dev.txt", "docs.txt"])
 def test_constraints_are_hashed_and_name_no_registry(file: str):
     text = (ROOT / "requirements" / file).read_text()
     assert not re.search(r"://|--(extra-)?index|--find-links", text)

@@ -25,10 +25,10 @@ def skills_gif(
     title: str = "Skills",
 ) -> bytes:
     """The figure of the skills as a GIF that repeats; see `edl.figures.skills.skills_figure`."""
-    pictures = [Image.fromarray(frame) for frame in skills_frames(layout, paths, goals, title)]
+    frames = skills_frames(layout, paths, goals, title)
     # The last picture has all colours. One palette for all pictures keeps what does not move equal, byte for byte.
-    shared = pictures[-1].quantize(COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-    few = [picture.quantize(palette=shared, dither=Image.Dither.NONE) for picture in pictures]
+    shared = Image.fromarray(frames[-1]).quantize(COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    few = [_with_palette(frame, shared) for frame in frames]
     seconds = [FRAME_SECONDS] * (len(few) - 1) + [LAST_SECONDS]
     file = io.BytesIO()
     few[0].save(
@@ -66,3 +66,15 @@ def skills_frames(
         for drawn in set(axes.collections) - before:
             drawn.remove()
     return frames
+
+
+def _with_palette(frame: UInt8[np.ndarray, "h w 3"], shared: Image.Image) -> Image.Image:
+    """The picture in the colours of another one. White stays white, which a palette of averages does not contain."""
+    colours = np.array(shared.getpalette()).reshape(-1, 3)
+    white = int(np.argmax(colours.sum(axis=1)))
+    colours[white] = 255
+    indices = np.array(Image.fromarray(frame).quantize(palette=shared, dither=Image.Dither.NONE))
+    indices[(frame == 255).all(axis=-1)] = white
+    picture = Image.fromarray(indices, "P")
+    picture.putpalette(colours.ravel().tolist())
+    return picture

@@ -23,6 +23,7 @@ def test_the_gif_repeats_holds_the_last_picture_and_is_small(make_run):
     assert len(data) < 1_500_000
     with Image.open(io.BytesIO(data)) as animation:
         assert animation.info["loop"] == 0
+        assert animation.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
         animation.seek(animation.n_frames - 1)
         assert animation.info["duration"] == 1000 * LAST_SECONDS
 
