@@ -74,8 +74,8 @@ def check_timed(env: Env) -> None:
     """Reject an env whose observations do not include the time left."""
     check(
         bool(getattr(env, "timed", False)),
-        "goals with a deadline need an env that shows the time left, which only Gymnasium envs do. "
-        "Set timed, or use another explorer and learner.algorithm ppo.",
+        "goals with a deadline need an env that shows the time left, which mazes and robots do not (got an env without "
+        "it). Use another explorer and learner.algorithm ppo, or leave out --timed false.",
     )
 
 
