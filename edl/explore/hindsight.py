@@ -34,7 +34,7 @@ from edl.explore.region import Predicate
 from edl.explore.visited import MAX_CELL_DIMENSIONS, VisitedSet, empty_cells, empty_particles
 from edl.nets.normalise import Normaliser, identity_normaliser, running_moments
 from edl.objective import Objective
-from edl.program import Program
+from edl.program import Program, StoppingState, stop_at_target
 from edl.rl.deadlines import DeadlineStart, Hindsight, check_timed, deadline_sac, goal_code, replay_in_hindsight
 from edl.rl.ppo import flat_observations
 from edl.rl.replay import Replay, Transition, add, empty_replay, to_transitions
@@ -68,6 +68,8 @@ class HindsightConfig:
     """Number of latest attempts from which it is estimated which states are reached on purpose."""
     sac: SACConfig = deadline_sac()
     """Settings of SAC."""
+    stop_at: float = 0.97
+    """Stop early when the running share of attempts that are reached has this value. Above 1: never."""
     num_samples: int = 8192
     """Number of samples of p(s)."""
     region: Predicate | None = None
@@ -95,7 +97,7 @@ class HindsightState(NamedTuple):
     episodes: Int[Array, ""]
 
 
-def hindsight(env: Env, config: HindsightConfig) -> Program[SACState, States]:
+def hindsight(env: Env, config: HindsightConfig) -> Program[StoppingState, States]:
     """Learn to be at visited states on time; p(s) is nearly uniform over those that are reached on purpose."""
     check_timed(env)
     objective = hindsight_objective(env, config)
@@ -127,7 +129,8 @@ def hindsight(env: Env, config: HindsightConfig) -> Program[SACState, States]:
         samples = states[resample(learned.key, weights, config.num_samples)]
         return States(samples, learned.experience, goal_policy(learner.finish(state), state))
 
-    return Program(init, learner.step, finish, learner.iterations, learner.env_steps)
+    program = Program(init, learner.step, finish, learner.iterations, learner.env_steps)
+    return stop_at_target(program, "goal_success", config.stop_at, rate=0.2)
 
 
 def hindsight_objective(env: Env, config: HindsightConfig) -> Objective:

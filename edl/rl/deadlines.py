@@ -116,8 +116,10 @@ def replay_in_hindsight(key: Key, replay: Replay, rows: Int[Array, "m n"], how: 
     flat = rows.reshape(-1)
     steps: Transition = read(replay, flat)
     assert steps.remaining is not None
-    left = random_deadlines(later_key, steps.remaining + 1)
-    reached = replay.rows.features[(flat + left - 1) % replay.capacity, 1]
+    # A terminated episode stays in its last state, so it tells something about all deadlines.
+    ends = replay.rows.terminated[(flat + steps.remaining) % replay.capacity]
+    left = random_deadlines(later_key, jnp.where(ends, how.horizon, steps.remaining + 1))
+    reached = replay.rows.features[(flat + jnp.minimum(left - 1, steps.remaining)) % replay.capacity, 1]
     own = jax.random.bernoulli(own_key, 0.5, flat.shape)
     goals = jnp.where(own[:, None], reached, how.draw(goal_key, flat.shape[0]))
     played = deadline_score(reached, goals, how.unit, how.radius)
