@@ -82,7 +82,7 @@ class TimedEnv(Env):
 def timed_env(inner: Env) -> TimedEnv:
     """The env ``inner`` with the time left in its observations."""
     size = inner.observation_size + 1
-    return TimedEnv(inner, horizon=inner.horizon, observation_size=size, feature_size=inner.feature_size)
+    return TimedEnv(inner=inner, horizon=inner.horizon, observation_size=size, feature_size=inner.feature_size)
 
 
 def at_time_left(
