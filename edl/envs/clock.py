@@ -10,11 +10,14 @@ because the last steps differ more than the first ones.
 """
 
 import math
+from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Real
 
-from edl.envs.base import Env
+from edl.envs.base import Box, Discrete, Env, Step
+from edl.types import Key
 
 
 def time_left(steps: Real[Array, "*n"] | int, horizon: int) -> Float[Array, "*n"]:
@@ -37,6 +40,49 @@ def with_time_left(
 def timed_horizon(env: Env) -> int:
     """Number of steps of an episode if the observations of ``env`` include the time left, or else 0."""
     return env.horizon if getattr(env, "timed", False) else 0
+
+
+class TimedState(NamedTuple):
+    """A state of the inner env, and the number of steps since the reset."""
+
+    inner: Any
+    time: Int[Array, ""]
+
+
+class TimedEnv(Env):
+    """An env in JAX whose observations include the time left. Skills are about the features of the inner env."""
+
+    inner: Env
+    horizon: int = eqx.field(static=True)
+    observation_size: int = eqx.field(static=True)
+    feature_size: int = eqx.field(static=True)
+    timed: bool = eqx.field(static=True, default=True)
+
+    @property
+    def action_space(self) -> Box | Discrete:
+        return self.inner.action_space
+
+    def reset(self, key: Key) -> TimedState:
+        return TimedState(self.inner.reset(key), jnp.int32(0))
+
+    def step(self, key: Key, state: TimedState, action: Array) -> Step:
+        """A step of the inner env."""
+        step = self.inner.step(key, state.inner, action)
+        reached = TimedState(step.state, state.time + 1)
+        return Step(reached, self.observe(reached), step.terminated, step.truncated)
+
+    def observe(self, state: TimedState) -> Float[Array, " o"]:
+        left = jnp.maximum(self.horizon - state.time, 0)
+        return with_time_left(self.inner.observe(state.inner), left, self.horizon)
+
+    def features(self, observation: Float[Array, " o"]) -> Float[Array, " s"]:
+        return self.inner.features(observation[..., :-1])
+
+
+def timed_env(inner: Env) -> TimedEnv:
+    """The env ``inner`` with the time left in its observations."""
+    size = inner.observation_size + 1
+    return TimedEnv(inner=inner, horizon=inner.horizon, observation_size=size, feature_size=inner.feature_size)
 
 
 def at_time_left(

@@ -146,13 +146,19 @@ def asked_for(evaluator: Evaluator, asked: Bool[np.ndarray, " m"]) -> Evaluator:
 
 def behaviour_of(evaluator: Evaluator, episodes: Episode) -> Behaviour:
     """What the rollouts did in the cells that count, and how near to the targets and to their goals they ended."""
-    counts, counted = visits_by_rollout(evaluator.cells, episodes), np.asarray(evaluator.cells.reachable)
-    elsewhere = counts[..., :-1][..., ~counted].sum(axis=-1) + counts[..., -1]
-    visits = np.concatenate([counts[..., :-1][..., counted], elsewhere[..., None]], axis=-1)
+    counted = np.asarray(evaluator.cells.reachable)
+
+    def asked_for(counts: Int[np.ndarray, "k n c"]) -> Int[np.ndarray, "k n c"]:
+        elsewhere = counts[..., :-1][..., ~counted].sum(axis=-1) + counts[..., -1]
+        return np.concatenate([counts[..., :-1][..., counted], elsewhere[..., None]], axis=-1)
+
     last, to_goals = last_states(episodes), to_own_goals(evaluator, episodes)
     distances = evaluator.distance(last.reshape(-1, last.shape[-1]), evaluator.targets)
     reached = None if to_goals is None else to_goals <= evaluator.success_radius
-    return Behaviour(visits, distances.reshape(*last.shape[:2], -1), reached)
+    bins = np.asarray(evaluator.cells.bin_of(jnp.asarray(last, jnp.float32)))
+    ends = np.eye(evaluator.cells.size + 1, dtype=int)[bins]
+    visits = asked_for(visits_by_rollout(evaluator.cells, episodes))
+    return Behaviour(visits, distances.reshape(*last.shape[:2], -1), reached, asked_for(ends))
 
 
 def skill_results(evaluator: Evaluator, episodes: Episode) -> list[dict[str, Any]]:

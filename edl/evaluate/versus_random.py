@@ -4,7 +4,8 @@ The skills are compared with as many rollouts of uniform random actions in the s
 the region of the run if it has one, the whole env otherwise.
 
 * *differ*: I(S;Z) between cells and skills is larger than after assigning the rollouts to skills at random (a
-  permutation test, because chance alone gives some information, more of it with fewer rollouts);
+  permutation test, because chance alone gives some information, more of it with fewer rollouts). The states are those
+  of whole rollouts, or only their last ones: skills that have to be somewhere at the end may share the way there;
 * *goals*: more rollouts end at the goal of their skill (`goal_success`), for methods with goals;
 * *nearer*: the best skill ends nearer to a random point (`best_skill_distance`);
 * *coverage*: more cells are visited (`skill_coverage`).
@@ -40,11 +41,13 @@ class Behaviour(NamedTuple):
 
     ``visits`` count states in the cells that were asked for, and all others in the last entry. ``distances`` are those
     from the last states to the points that were asked for. ``reached`` says which rollouts ended at their goal.
+    ``ends`` counts the last states alone, if they are known.
     """
 
     visits: VisitCounts
     distances: Float[np.ndarray, "k n m"]
     reached: Bool[np.ndarray, "k n"] | None = None
+    ends: VisitCounts | None = None
 
 
 class Difference(NamedTuple):
@@ -56,30 +59,42 @@ class Difference(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The skills of one seed, compared with random actions."""
+    """The skills of one seed, compared with random actions. ``ends_differ``: the last states alone tell them apart."""
 
     information: float
     by_chance: float
     p_value: float
     differences: dict[str, Difference]
+    ends_differ: bool = False
 
     @property
     def differ(self) -> bool:
-        return self.p_value <= SIGNIFICANCE and self.information - self.by_chance >= MIN_INFORMATION
+        return self.ends_differ or _informative(self.information, self.by_chance, self.p_value)
 
 
 def compare_with_random(skills: Behaviour, random: Behaviour, seed: int = 0) -> Comparison:
     """All claims about the skills of one seed."""
     generator = np.random.default_rng(seed)
-    information = mutual_information(skills.visits.sum(axis=1))
-    chance = permuted_information(generator, skills.visits)
-    p_value = (1 + np.sum(chance >= information)) / (1 + len(chance))
+    information, by_chance, p_value = information_test(generator, skills.visits)
     differences: dict[str, Difference] = {}
     if skills.reached is not None and random.reached is not None:
         differences["goals"] = _difference(generator, _success, skills.reached, random.reached, 1)
     differences["nearer"] = _difference(generator, _distance, skills.distances, random.distances, -1)
     differences["coverage"] = _difference(generator, _coverage, skills.visits, random.visits, 1)
-    return Comparison(float(information), float(np.mean(chance)), float(p_value), differences)
+    ends = skills.ends
+    ends_differ = ends is not None and _informative(*information_test(np.random.default_rng(seed), ends))
+    return Comparison(information, by_chance, p_value, differences, ends_differ)
+
+
+def information_test(generator: np.random.Generator, counts: VisitCounts) -> tuple[float, float, float]:
+    """I(S;Z), its mean after assigning the rollouts to skills at random, and how often that is as large."""
+    information, chance = mutual_information(counts.sum(axis=1)), permuted_information(generator, counts)
+    p_value = (1 + np.sum(chance >= information)) / (1 + len(chance))
+    return float(information), float(np.mean(chance)), float(p_value)
+
+
+def _informative(information: float, by_chance: float, p_value: float) -> bool:
+    return p_value <= SIGNIFICANCE and information - by_chance >= MIN_INFORMATION
 
 
 def permuted_information(generator: np.random.Generator, counts: VisitCounts) -> np.ndarray:

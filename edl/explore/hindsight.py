@@ -7,7 +7,7 @@ with other goals and deadlines (`edl.rl.deadlines`), so few env steps teach much
 p(s) is nearly uniform over the visited states that the policy *reaches on purpose*. An env has states that only chance
 leads to, and a skill for such a state would fail. With n recent attempts at goals g_i, of which some were reached,
 
-    p(s) ~ c(s)^2 / density of visits,   c(s) = sum_i w_i(s) 1[reached_i] / sum_i w_i(s),
+    p(s) ~ (c(s) + 0.02)^2 / density of visits,   c(s) = sum_i w_i(s) 1[reached_i] / sum_i w_i(s),
 
 where w_i(s) falls with the distance from g_i to s. An attempt is reached if its episode ends within `SUCCESS_RADIUS`
 standard deviations of the visited states, as in the evaluation.
@@ -34,7 +34,7 @@ from edl.explore.region import Predicate
 from edl.explore.visited import MAX_CELL_DIMENSIONS, VisitedSet, empty_cells, empty_particles
 from edl.nets.normalise import Normaliser, identity_normaliser, running_moments
 from edl.objective import Objective
-from edl.program import Program
+from edl.program import Program, StoppingState, stop_at_target
 from edl.rl.deadlines import DeadlineStart, Hindsight, check_timed, deadline_sac, goal_code, replay_in_hindsight
 from edl.rl.ppo import flat_observations
 from edl.rl.replay import Replay, Transition, add, empty_replay, to_transitions
@@ -44,12 +44,15 @@ from edl.types import Key, Metrics
 NEIGHBOURHOOD = 0.5
 """Distance, in standard deviations, at which an attempt at another goal still says something about a state."""
 
+MIN_SHARE = 0.02
+"""Added to c(s), so that p(s) exists even if nothing was reached on purpose."""
+
 
 @config
 class HindsightConfig:
     """The defaults are those for Gymnasium envs: about 130,000 steps with 200 steps per episode."""
 
-    random_episodes: int = 128
+    first_episodes: int = 128
     """Episodes of random actions that are played first."""
     cell: float = 0.1
     """Initial side of the cells of the visited set, in standard deviations of the states that random actions reach."""
@@ -65,6 +68,8 @@ class HindsightConfig:
     """Number of latest attempts from which it is estimated which states are reached on purpose."""
     sac: SACConfig = deadline_sac()
     """Settings of SAC."""
+    stop_at: float = 0.97
+    """Stop early when the running share of attempts that are reached has this value. Above 1: never."""
     num_samples: int = 8192
     """Number of samples of p(s)."""
     region: Predicate | None = None
@@ -92,16 +97,17 @@ class HindsightState(NamedTuple):
     episodes: Int[Array, ""]
 
 
-def hindsight(env: Env, config: HindsightConfig) -> Program[SACState, States]:
+def hindsight(env: Env, config: HindsightConfig) -> Program[StoppingState, States]:
     """Learn to be at visited states on time; p(s) is nearly uniform over those that are reached on purpose."""
     check_timed(env)
     objective = hindsight_objective(env, config)
-    learner = sac(env, objective, config.sac, codes=jnp.zeros((1, env.feature_size)))
+    settings = dataclasses.replace(config.sac, objective_batch_size=0)  # it records whole episodes
+    learner = sac(env, objective, settings, codes=jnp.zeros((1, env.feature_size)))
 
     def init(key: Key) -> SACState:
         learner_key, play_key, visit_key, goal_key = jax.random.split(key, 4)
         state = learner.init(learner_key)
-        keys = jax.random.split(play_key, config.random_episodes)
+        keys = jax.random.split(play_key, config.first_episodes)
         episodes = jax.vmap(lambda key: play_at_random(key, env))(keys)
         reached, valid = reached_states(episodes)
         normaliser = normaliser_of(reached, valid)
@@ -117,13 +123,14 @@ def hindsight(env: Env, config: HindsightConfig) -> Program[SACState, States]:
     def finish(state: SACState) -> States:
         learned: HindsightState = state.objective
         states, weights = learned.visited.visited()
-        weights = weights * reached_on_purpose(learned, states) ** 2
+        weights = weights * (MIN_SHARE + reached_on_purpose(learned, states)) ** 2
         if config.region is not None:
             weights = weights * jax.vmap(config.region)(states)
         samples = states[resample(learned.key, weights, config.num_samples)]
         return States(samples, learned.experience, goal_policy(learner.finish(state), state))
 
-    return Program(init, learner.step, finish, learner.iterations, learner.env_steps)
+    program = Program(init, learner.step, finish, learner.iterations, learner.env_steps)
+    return stop_at_target(program, "goal_success", config.stop_at, rate=0.2)
 
 
 def hindsight_objective(env: Env, config: HindsightConfig) -> Objective:
@@ -132,7 +139,7 @@ def hindsight_objective(env: Env, config: HindsightConfig) -> Objective:
     `init` returns an empty visited set. Add states to it before the first goal is drawn.
     """
     size, batch = env.feature_size, config.sac.rollouts
-    capacity = config.random_episodes + config.sac.iterations * batch
+    capacity = config.first_episodes + config.sac.iterations * batch
 
     def init(key: Key) -> HindsightState:
         normaliser = identity_normaliser(size)

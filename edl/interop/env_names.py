@@ -25,6 +25,7 @@ from typing import Any
 from edl.config import ConfigError, check
 from edl.envs import layouts
 from edl.envs.base import Env
+from edl.envs.clock import timed_env
 from edl.envs.features import Features, count_features, parse_features
 from edl.envs.host import DEFAULT_HORIZON, hosts_of
 from edl.envs.layouts import Layout
@@ -56,8 +57,12 @@ def make_env(
 ) -> Env:
     """The env of that name. ``horizon=0`` keeps the env's own; ``maze`` is the saved text of a maze or model file.
 
-    With ``timed``, the observations of an env outside of JAX include the time left (`edl.envs.clock`).
+    With ``timed``, observations include the time left (`edl.envs.clock`), except in mazes and of robots.
     """
+    check(
+        not timed or not (names_robot(name) or is_maze(name)),
+        f"timed must be false in env {name!r} (got True): mazes and robots show no time left. Leave out --timed.",
+    )
     if names_robot(name):
         return make_robot(name, features, horizon, maze)
     if is_maze(name):
@@ -244,17 +249,15 @@ def _import_gymnasium_envs(name: str) -> Any:
 def _build(name: str, factory: Factory | None, features: str | Features | None, horizon: int, timed: bool) -> Env:
     factory = with_horizon(_factory_of(name) if factory is None else factory, horizon)
     made = _call(name, factory)
-    check(
-        not timed or not (isinstance(made, Env) or is_brax_style(made)),
-        f"timed must be false in env {name!r}, which runs in JAX: only Gymnasium envs show the time left (got True).",
-    )
     if isinstance(made, Env):
         _check_no_features(name, features)
-        return check_env(name, made, horizon)
+        env = check_env(name, made, horizon)
+        return timed_env(env) if timed else env
     if is_brax_style(made):
         size = observation_size_of(name, made)
         chosen = parse_features(features, size)
-        return brax_env(made, chosen, size, count_features(chosen, size), horizon or DEFAULT_HORIZON)
+        env = brax_env(made, chosen, size, count_features(chosen, size), horizon or DEFAULT_HORIZON)
+        return timed_env(env) if timed else env
     return _import_gymnasium_envs(name).host_env(name, factory, made, features, horizon, timed=timed)
 
 

@@ -3,6 +3,7 @@
 import importlib.resources
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from edl.artifacts import SkillModel, SkillPolicy, concatenate
@@ -32,7 +33,7 @@ def to_numpy(policy: SkillPolicy, skills: SkillModel | None = None) -> NumpySkil
     arrays |= {f"weight{i}": weight for i, weight in enumerate(actor.weights)}
     arrays |= {f"bias{i}": bias for i, bias in enumerate(actor.biases)}
     if policy.horizon:
-        arrays["horizon"] = np.int32(policy.horizon)
+        arrays["horizon"] = jnp.int32(policy.horizon)
     goals = policy.goals if skills is None else skills.goals
     if goals is not None:
         arrays["goals"] = goals

@@ -185,7 +185,8 @@ def deadline_learner(
         start, normaliser = given.learner, given.normaliser
     codes = jax.vmap(normaliser)(skills.goals)
     objective = deadline_objective(dataclasses.replace(skills, codes=codes), normaliser, config, env)
-    return sac(env, objective, config.sac, codes=codes, start=start)
+    settings = dataclasses.replace(config.sac, objective_batch_size=0)  # it counts the episodes that succeed
+    return sac(env, objective, settings, codes=codes, start=start)
 
 
 def deadline_objective(skills: SkillModel, normaliser: Normaliser, config: LearnConfig, env: Env) -> Objective:

@@ -74,8 +74,8 @@ def check_timed(env: Env) -> None:
     """Reject an env whose observations do not include the time left."""
     check(
         bool(getattr(env, "timed", False)),
-        "goals with a deadline need an env that shows the time left, which only Gymnasium envs do. "
-        "Set timed, or use another explorer and learner.algorithm ppo.",
+        "goals with a deadline need an env that shows the time left, which mazes and robots do not (got an env without "
+        "it). Use another explorer and learner.algorithm ppo, or leave out --timed false.",
     )
 
 
@@ -116,8 +116,10 @@ def replay_in_hindsight(key: Key, replay: Replay, rows: Int[Array, "m n"], how: 
     flat = rows.reshape(-1)
     steps: Transition = read(replay, flat)
     assert steps.remaining is not None
-    left = random_deadlines(later_key, steps.remaining + 1)
-    reached = replay.rows.features[(flat + left - 1) % replay.capacity, 1]
+    # A terminated episode stays in its last state, so it tells something about all deadlines.
+    ends = replay.rows.terminated[(flat + steps.remaining) % replay.capacity]
+    left = random_deadlines(later_key, jnp.where(ends, how.horizon, steps.remaining + 1))
+    reached = replay.rows.features[(flat + jnp.minimum(left - 1, steps.remaining)) % replay.capacity, 1]
     own = jax.random.bernoulli(own_key, 0.5, flat.shape)
     goals = jnp.where(own[:, None], reached, how.draw(goal_key, flat.shape[0]))
     played = deadline_score(reached, goals, how.unit, how.radius)

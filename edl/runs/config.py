@@ -51,7 +51,7 @@ class RunConfig:
     horizon: int = 0
     """Steps per episode; 0 uses the env's own horizon."""
     timed: bool | None = None
-    """Whether the policy sees the time left in the episode (Gymnasium envs only). None: if the method can use it."""
+    """Whether the policy sees the time left in the episode (not in mazes and robots). None: if the method needs it."""
     method: str = "edl"
     """``edl``, or the name of a baseline."""
     explore: str = ""

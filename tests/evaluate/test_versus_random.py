@@ -47,6 +47,15 @@ def test_verdict(skills, begins):
     assert compared(skills)["verdict"].startswith(begins)
 
 
+def test_skills_that_share_the_way_and_differ_at_the_end_are_told_apart():
+    same_way = behaviour(False, 1.0, 1.0)
+    ends = np.zeros((SKILLS, ROLLOUTS, CELLS + 1), int)
+    ends[:, :, :SKILLS] = np.eye(SKILLS, dtype=int)[:, None]
+    assert compared(same_way._replace(ends=ends))["verdict"].startswith("better than random: the skills differ")
+    ends = np.random.default_rng(0).permutation(ends.reshape(-1, CELLS + 1)).reshape(ends.shape)
+    assert compared(same_way._replace(ends=ends))["verdict"].startswith("no better than random")
+
+
 def test_skills_that_reach_fewer_goals_than_random_are_not_better():
     found = compared(behaviour(True, 0.0, 4.0))
     goals, nearer = found["claims"]["goals"], found["claims"]["nearer"]
@@ -70,7 +79,7 @@ def test_without_goals_the_skills_have_to_end_nearer():
 
 def test_the_interval_contains_the_difference_and_shrinks_with_rollouts():
     few = behaviour(True, 0.5, 1.0)
-    many = Behaviour(*(np.concatenate([each] * 10, axis=1) for each in few))
+    many = Behaviour(*(np.concatenate([each] * 10, axis=1) for each in few[:3]))
     wide, narrow = (compared(each)["claims"]["goals"] for each in (few, many))
     for claim in (wide, narrow):
         assert claim["ci95"][0] < claim["difference"] < claim["ci95"][1]

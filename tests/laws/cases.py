@@ -10,6 +10,7 @@ import pytest
 
 from edl import baselines, discover, explore
 from edl.artifacts import Experience, SkillModel, States
+from edl.envs.clock import timed_env
 from edl.envs.maze import maze
 from edl.learn import LearnConfig, learn
 from edl.learn.distance import EuclideanDistance
@@ -59,6 +60,8 @@ SMALL: dict[str, Any] = {
     "places": 64,
     "round_iterations": 2,
     "num_samples": 50,
+    "first_episodes": 4,
+    "attempts": 16,
     "num_skills": 3,
     "restarts": 2,
     "lloyd_steps": 4,
@@ -96,8 +99,16 @@ def shrink(config: Any) -> Any:
 
 REGISTRIES = {"explore": (explore, (ENV,)), "discover": (discover, (STATES,)), "baselines": (baselines, (ENV,))}
 RECORDED = States(STATES.samples, EXPERIENCE)
+TIMED = timed_env(ENV)
+
+
+def inputs_of(name: str, offline: bool, inputs: tuple) -> tuple:
+    """The inputs of a method; hindsight needs an env that shows the time left."""
+    return (TIMED,) if name == "hindsight" else (ENV, RECORDED) if offline else inputs
+
+
 CASES = [
-    Case(stage, name, method.build, (ENV, RECORDED) if method.offline else inputs, shrink(method.config()))
+    Case(stage, name, method.build, inputs_of(name, method.offline, inputs), shrink(method.config()))
     for stage, (folder, inputs) in REGISTRIES.items()
     for name, method in folder.METHODS.items()
 ]

@@ -146,7 +146,7 @@ EXPLORERS = [case for case in CASES if case.stage == "explore"]
 @pytest.mark.parametrize("law", EXPLORERS, ids=str, indirect=True)
 def test_every_explorer_respects_a_region(law):
     config = dataclasses.replace(law.case.config, region=to_the_right)
-    program = law.case.build(ENV, config)
+    program = law.case.build(*law.case.inputs, config)
     if program.env_steps:  # only the samples depend on the region, the experience does not
         states = jit(program.finish)(law.outcome.state)
     else:

@@ -215,5 +215,24 @@ def test_baselines_in_an_env_in_jax(thruster, accelerator):
 
 def test_a_gymnasium_env_keeps_the_recipe_of_slow_envs(accelerator):
     config = complete(RunConfig(env="Pendulum-v1"))
-    assert (config.explore, config.learner.reward, config.learner.distance) == ("drift", "visits", "normalised")
-    assert (config.learner.start, config.learner.ppo.rollouts, config.learner.ppo.unroll) == ("scratch", 64, 0)
+    assert (config.explore, config.learner.algorithm, config.learner.start) == ("hindsight", "sac", "explorer")
+    assert config.timed
+    assert config.explorer.sac.hidden == config.learner.sac.hidden
+    assert config.learner.sac.update_every == 6  # about a thousand gradient steps per iteration of 32 episodes
+    assert complete(RunConfig(env="Pendulum-v1", horizon=50)).learner.sac.update_every == 1
+
+
+def test_stage_3_learns_from_scratch_after_other_explorers_of_a_gymnasium_env():
+    config = complete(RunConfig(env="Pendulum-v1", explore="drift"))
+    assert (config.learner.algorithm, config.learner.start, config.timed) == ("sac", "scratch", True)
+    config = complete(RunConfig(env="Pendulum-v1", explore="drift", discover="gaussian_vae"))  # codes are not goals
+    assert (config.learner.algorithm, config.learner.reward, config.timed) == ("ppo", "visits", False)
+    assert not complete(RunConfig(env="Pendulum-v1", method="diayn")).timed
+    assert not complete(RunConfig(env="square")).timed
+
+
+def test_a_gymnasium_run_of_edl_0_2_keeps_its_recipe():
+    saved = to_json(complete(RunConfig(env="Pendulum-v1", explore="drift")))
+    del saved["timed"], saved["learner"]["algorithm"], saved["learner"]["sac"], saved["learner"]["start"]
+    config = from_json(saved, "config.json")
+    assert (config.learner.algorithm, config.learner.start, config.timed) == ("ppo", "scratch", False)
