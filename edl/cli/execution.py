@@ -6,26 +6,33 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from edl.api.display import progress_display
 from edl.cli import options
 from edl.cli.console import new_console
 from edl.cli.options import ENV_AGAIN, FLAGS, Flag
 from edl.cli.summary import env_flag, print_summary
+from edl.cli.sweep_display import sweep_display
 from edl.config import ConfigError, check
 from edl.interop.env_names import allow_import
 from edl.runs import run as runs
 from edl.runs import store
 from edl.runs.config import RunConfig
+from edl.runs.executors import check_executor
 from edl.runs.interrupt import interrupted
 from edl.runs.loggers import log_to
+from edl.runs.many_seeds import execute_seeds
 from edl.runs.presets import complete, from_json
 from edl.runs.progress import Progress
 from edl.runs.result import Run
 from edl.runs.session import read_progress
+from edl.runs.sweep import Execution
 
 STAGED_ONLY = ("explore", "discover", "region")
 """Flags of a run with stages, which a baseline does not have."""
+EXECUTION = ("executor", "workers", "address")
+"""Flags of a whole run, whose seeds can run on several devices."""
 COPY_TO = "New folder for a copy of the run with this stage. By default the stage is added to RUN."
 
 
@@ -36,16 +43,39 @@ def start_run(
     base = options.starting_point(words, method)
     staged = FLAGS.keys() if method == "edl" else {"explore", "region"} if "explorer" in nested else ()
     flags = {name: flag for name, flag in FLAGS.items() if name in staged or name not in STAGED_ONLY}
+    flags = {name: flag for name, flag in flags.items() if until is None or name not in EXECUTION}
     parsed = options.read(words, base, f"edl {command}", about, flags, nested)
     config = options.merged(base, parsed)
     resume = parsed.resume and not _starts_again(words, parsed.out)
     out = parsed.out or (None if resume else _free_folder(config))
+    if until is None and parsed.executor != "local":
+        return _run_seeds(words, command, parsed, config, out)
 
     def work(progress: Progress) -> Run:
         with log_to(parsed.log, out, config, progress) as logged:
             return runs.execute_run(config, out=out, resume=resume, until=until, progress=logged)
 
     return _with_progress(work, lambda: _after_interrupt(out, f"{command} --out {_quoted(out)} --resume"))
+
+
+def _run_seeds(words: list[str], command: str, parsed: Any, config: RunConfig, out: str | Path | None) -> int:
+    """Run the seeds in chunks on an executor, and show the state of all of them."""
+    if out is None:
+        raise ConfigError("resume needs the run's folder: pass --out DIR.")
+    check(parsed.log == "none", f"--log {parsed.log} needs --executor local: seeds on an executor have no common log.")
+    check_executor(parsed.executor, parsed.workers, parsed.address)
+    envs = () if parsed.env is None or ":" not in parsed.env else (parsed.env,)
+    execution = Execution(parsed.executor, parsed.workers, parsed.address, envs=envs)
+
+    def work(progress: Progress) -> Run:
+        with sweep_display(new_console()) as display:
+            return execute_seeds(
+                config, out, resume=parsed.resume, execution=execution, progress=progress, watcher=display
+            )
+
+    again = words if "--resume" in words else [*words, "--resume"]
+    again = again if parsed.out else [*again, "--out", str(out)]
+    return _with_progress(work, lambda: f"Continue with: edl {command} {shlex.join(again)}")
 
 
 def extend_run(words: list[str], stage: str, about: str, flags: Sequence[str], nested: Sequence[str]) -> int:

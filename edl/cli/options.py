@@ -8,7 +8,7 @@ flags override both.
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
 
@@ -64,6 +64,15 @@ FLAGS = {
     "out": Flag("Folder of the run. By default runs/ENV-METHOD, with a number if it exists.", "DIR"),
     "config": Flag("Saved config.json to start from; flags override it.", "FILE"),
     "resume": Flag("Continue the run in --out.", type=bool),
+    "executor": Flag(
+        "Where the seeds run: all in this process (local), or in chunks in worker processes or on a Ray cluster.",
+        type=Literal["local", "processes", "ray"],
+        default="local",
+    ),
+    "workers": Flag("Number of workers of processes and ray; 0 uses what suits them.", type=int, default=0),
+    "address": Flag(
+        "Address of the Ray cluster: host:port or auto. Default: a new local one.", "ADDRESS", default=None
+    ),
     "log": Flag(
         "Also log to this tool; its files are next to the folder of the run. Needs pip install 'edl[log]'.",
         type=LogTarget,
