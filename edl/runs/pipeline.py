@@ -387,6 +387,7 @@ def identity(stage: Stage, config: RunConfig) -> str:
     """
     ancestors = {each.name: identity(each, config) for each in plan(config) if each.name in stage.takes}
     env = [config.env, config.maze, config.horizon, all_settings(config.features), all_settings(config.region)]
+    env += ["timed"] if config.timed else []
     settings = all_settings(stage.settings(config))
     seeds = [config.seed, config.num_seeds]
     return _hash([stage.name, stage.method(config), settings, env, seeds, ancestors, edl.__version__])

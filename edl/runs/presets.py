@@ -230,6 +230,11 @@ def complete(config: RunConfig, saved: Collection[str] = ()) -> RunConfig:
     A method without a recipe in the preset is rejected if the preset has to provide its settings. ``saved`` are nested
     configs that the caller will replace by those of a saved run: they get default settings instead.
     """
+    return _with_time(_with_methods(config, saved))
+
+
+def _with_methods(config: RunConfig, saved: Collection[str]) -> RunConfig:
+    """`complete`, without the settings that depend on the methods."""
     check_name(config.preset, RECIPES, "preset")
 
     def settings(nested: str, name: str, methods: Mapping[str, Method], what: str) -> Any:
@@ -265,14 +270,14 @@ def complete(config: RunConfig, saved: Collection[str] = ()) -> RunConfig:
         filled["scout"] = settings_of(config, defaults["scout"], explore.METHODS[defaults["scout"]].config)
     config = dataclasses.replace(config, **filled)
     nested = {name: _with_derived(getattr(config, name), config) for name in ("explorer", "discoverer")}
-    return _with_time(dataclasses.replace(config, **nested))
+    return dataclasses.replace(config, **nested)
 
 
 def _with_time(config: RunConfig) -> RunConfig:
     """Decide whether the policy sees the time left, if the user has not: if the explorer or the learner need it."""
     if config.timed is not None:
         return config
-    needs = config.explore == "hindsight" or getattr(config.learner, "algorithm", "ppo") == "sac"
+    needs = config.explore == "hindsight" or (config.learner is not None and config.learner.algorithm == "sac")
     return dataclasses.replace(config, timed=needs)
 
 
