@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import importlib.util
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -182,5 +183,7 @@ def is_interactive() -> bool:
 
 
 def progress_display(console: Console) -> ProgressBars | ProgressLines:
-    """Bars on a terminal, lines in a file or a pipe."""
-    return ProgressBars(console) if console.is_terminal or console.is_jupyter else ProgressLines(console)
+    """Bars on a terminal and in a notebook with ipywidgets, which rich needs for them there; lines elsewhere."""
+    has_widgets = console.is_jupyter and importlib.util.find_spec("ipywidgets") is not None
+    bars = has_widgets or (console.is_terminal and not console.is_jupyter)
+    return ProgressBars(console) if bars else ProgressLines(console)

@@ -199,10 +199,14 @@ class Run:
 
         In a notebook, the figure of the last line of a cell is shown. ``run.plot().savefig("skills.pdf")`` saves it.
         """
+        from edl.figures import to_png  # importing matplotlib takes half a second
+
         drawn = draw_run(self._of_one_seed())
         wanted = name or next(each for each in ("skills", "assignments", "states", *drawn) if each in drawn)
         check(wanted in drawn, f"this run has no figure {wanted!r}. Available: {', '.join(drawn)}.")
-        return drawn[wanted]
+        figure = drawn[wanted]
+        figure._repr_png_ = lambda: to_png(figure)  # IPython shows it, with or without matplotlib's inline backend
+        return figure
 
     def __repr__(self) -> str:
         config = self.config

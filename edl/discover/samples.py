@@ -37,7 +37,7 @@ def check_enough(config: Any, states: States) -> None:
     check(
         config.num_skills <= config.num_samples,
         f"num_skills={config.num_skills} exceeds num_samples={config.num_samples}: "
-        "raise num_samples or ask for fewer skills.",
+        "raise num_samples of the discoverer (--discoverer.num-samples), or ask for fewer skills.",
     )
 
 

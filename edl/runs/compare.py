@@ -145,8 +145,9 @@ def _seeds(path: str | Path) -> list[dict[str, Any]]:
     if isinstance(metrics, dict) and "per_seed" not in metrics:
         again = f"edl evaluate {shlex.quote(str(path))}"
         raise ConfigError(f"{place} has no per_seed: the run was not evaluated. Run `{again}`.")
-    renamed: dict[str, str] = FIRST_NAMES if definitions_of(check_metrics(metrics, str(place))) == 1 else {}
-    return [{renamed.get(name, name): value for name, value in seed.items()} for seed in metrics["per_seed"]]
+    seeds: list[dict[str, Any]] = check_metrics(metrics, str(place))["per_seed"]
+    renamed = FIRST_NAMES if definitions_of(metrics) == 1 else {}
+    return [{renamed.get(name, name): value for name, value in seed.items()} for seed in seeds]
 
 
 def _unique(entries: Sequence[Entry], field: str) -> list[str]:

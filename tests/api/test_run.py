@@ -148,7 +148,9 @@ def test_picked_skills_are_those_of_the_posterior(tiny):
 
 
 def test_plots(tiny):
-    assert {type(tiny.plot()).__name__, type(tiny.plot("usage")).__name__} == {"Figure"}
+    figure = tiny.plot()
+    assert {type(figure).__name__, type(tiny.plot("usage")).__name__} == {"Figure"}
+    assert figure._repr_png_().startswith(b"\x89PNG")  # what IPython shows
     with pytest.raises(ConfigError, match=r"no figure 'skil'. Available: skills, states"):
         tiny.plot("skil")
 

@@ -7,6 +7,7 @@ import re
 import pytest
 from rich.console import Console
 
+from edl.api import display
 from edl.api.display import ProgressBars, ProgressLines, RateMeter, format_duration, format_rate, headline
 from edl.cli import main
 from edl.cli.compare import comparison_table
@@ -174,3 +175,10 @@ def test_rates_are_averaged(monkeypatch):
         assert meter.rate(PROGRESS._replace(iteration=int(10 * seconds), rate=999.0)) == pytest.approx(10.0)
     now[0] = 60.0
     assert meter.rate(PROGRESS._replace(iteration=160, rate=999.0)) == pytest.approx(40 / 48)
+
+
+@pytest.mark.parametrize(("widgets", "expected"), [(True, ProgressBars), (False, ProgressLines)])
+def test_a_notebook_shows_bars_only_with_ipywidgets(monkeypatch, widgets, expected):
+    """Without it, rich would warn once per bar."""
+    monkeypatch.setattr(display.importlib.util, "find_spec", lambda name: object() if widgets else None)
+    assert isinstance(display.progress_display(Console(force_jupyter=True)), expected)

@@ -70,7 +70,7 @@ def test_more_skills_than_states_are_rejected_when_the_program_is_built(method):
     with pytest.raises(ConfigError, match=message):
         jax.eval_shape(jax.vmap(lambda states: method.build(states, many).init(jax.random.key(0))), seeds)
     few = dataclasses.replace(method.config(), num_skills=5, num_samples=3)
-    with pytest.raises(ConfigError, match="num_skills=5 exceeds num_samples=3: raise num_samples"):
+    with pytest.raises(ConfigError, match="num_skills=5 exceeds num_samples=3: raise num_samples of the discoverer"):
         method.build(states, few)
 
 
