@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.test_examples import little_training  # noqa: F401
@@ -56,4 +57,5 @@ def test_the_notebook_learns():
     names = run_notebook()
     assert names["explored"].metrics["data_coverage"] > 0.9
     assert names["run"].metrics["goal_success"] > 0.95
-    assert names["last"] == pytest.approx([-2, -2], abs=1.5)
+    goal = np.asarray(names["run"].skills.goals)[names["number"]]
+    assert np.linalg.norm(names["ends"] - goal, axis=1).mean() < 1

@@ -12,6 +12,7 @@ import numpy as np
 from edl.artifacts import Experience, SkillModel, SkillPolicy
 from edl.envs.layouts import Layout
 from edl.evaluate.metrics import METRICS
+from edl.figures.palette import palette
 from edl.figures.panel import density_json, maze_panel, maze_seed
 from edl.runs.progress import StageProgress
 from edl.runs.store import Folder
@@ -19,8 +20,8 @@ from edl.runs.store import Folder
 LIVE = "checkpoint/live.json"
 MAX_HISTORY = 400
 """Maximum number of points of the curves."""
-SECONDS, COST = 1.0, 20.0
-"""Pictures are at least `SECONDS` apart, and at least `COST` times as long as the last one took."""
+SECONDS, MAX_SECONDS, COST = 1.0, 10.0, 20.0
+"""Pictures are at least `SECONDS` apart, and `COST` times as long as the last one took, but at most `MAX_SECONDS`."""
 
 
 class LiveView:
@@ -32,12 +33,13 @@ class LiveView:
     def __init__(self, folder: Folder, layout: Layout | None, horizon: int):
         self.folder, self.layout, self.horizon = folder, layout, horizon
         self.parent = os.getppid()
-        self.shown: dict[str, Any] = {"density": None, "goals": None, "panel": None}
+        self.shown: dict[str, Any] = {"density": None, "goals": None, "colours": [], "panel": None}
         self.next_picture = 0.0
         self.began = time.time()
         self.history: list[dict[str, Any]] = []
 
     def stage_started(self, stage: str, iterations: int) -> None:
+        self.next_picture = 0.0  # the first picture of the stage before may have taken long, because it was compiled
         self._write({"stage": stage, "iteration": 0, "iterations": iterations, "rate": None, "metrics": {}})
 
     def stage_advanced(self, stage: str, progress: StageProgress) -> None:
@@ -67,12 +69,13 @@ class LiveView:
         else:
             self._show_artifact(artifact())
         now = time.perf_counter()
-        self.next_picture = now + max(SECONDS, COST * (now - began))
+        self.next_picture = now + min(max(SECONDS, COST * (now - began)), MAX_SECONDS)
 
     def _show_artifact(self, made: Any) -> None:
         """Show the goals of skills, or the policy."""
         if isinstance(made, SkillModel):
             self.shown["goals"] = np.asarray(made.goals[0], float).round(3).tolist()
+            self.shown["colours"] = palette(len(self.shown["goals"]))
         elif isinstance(made, SkillPolicy) and self.layout is not None:
             first = jax.tree.map(lambda x: np.asarray(x)[0], made)
             goals = None if self.shown["goals"] is None else np.array(self.shown["goals"])

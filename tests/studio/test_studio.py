@@ -20,10 +20,10 @@ from tests.studio.conftest import TOKEN, Server
 pytestmark = pytest.mark.browser
 NASTY = "<img src=x onerror=alert(1)>"
 TINY = {
-    "explorer": {"iterations": 200, "rollouts": 8, "num_samples": 256},
+    "explorer": {"iterations": 150, "rollouts": 8, "num_samples": 256},
     "learner": {
         "distance": "euclidean",
-        "ppo": {"iterations": 2000, "rollouts": 4, "epochs": 1, "minibatches": 2, "hidden": [8]},
+        "ppo": {"iterations": 4000, "rollouts": 4, "epochs": 1, "minibatches": 2, "hidden": [8]},
     },
 }
 
@@ -207,7 +207,8 @@ def test_draw_a_maze_run_it_kill_the_server_and_resume(browser, tmp_path):
             coverage = page.locator(".card.live").get_attribute("data-coverage")
             if coverage is not None and float(coverage) not in seen:
                 seen.append(float(coverage))
-            return bool(re.match(r"learn \d+ of", page.locator(".facts").inner_text()))
+            shown = page.locator(".card.live").get_attribute("data-rollouts")
+            return shown == "12" and bool(re.match(r"learn \d+ of", page.locator(".facts").inner_text()))
 
         wait_for(learns, "the run does not learn")
         assert len(seen) > 1

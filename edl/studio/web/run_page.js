@@ -111,9 +111,9 @@ class RunPage {
     this.drawCurves(live.history ?? []);
   }
 
-  drawMaze({ density, goals, panel }) {
+  drawMaze({ density, goals, colours, panel }) {
     const { view } = this;
-    view.data = { ...view.data, colours: panel?.colours ?? view.data.colours };
+    view.data = { ...view.data, colours: colours ?? view.data.colours };
     view.begin();
     if (density) {
       const at = densityOf(density);
@@ -123,12 +123,13 @@ class RunPage {
     if (panel) {
       const state = { rollouts: ROLLOUTS, noise: true, noiseSeed: 0, start: null, goal: null };
       const source = makeSource(ofSeed(panel, 0));
+      if (view.data.colours.length === 0) view.data.colours = panel.colours;
       view.drawTrails(source.groups(state, "all", null), Infinity);
+      this.live.dataset.rollouts = source.numSkills * ROLLOUTS;
     }
     view.drawWalls();
     const places = panel?.seeds[0].goals ?? goals;
-    if (places && view.data.colours.length >= places.length) view.drawGoals(places, () => true);
-    else if (places) for (const [x, y] of places) view.dot(x, y, 5);
+    if (places) view.drawGoals(places, () => true);
   }
 
   drawCurves(history) {
