@@ -22,6 +22,7 @@ from edl.runs.executors import (
     LocalExecutor,
     Tally,
     Task,
+    TaskLostError,
     ThreadExecutor,
     check_executor,
     open_executor,
@@ -236,7 +237,7 @@ class SweepRun:
         for outcome in run_tasks(self.executor, self.tasks(), lambda: self.report(before), self.tally):
             if isinstance(outcome.error, KeyboardInterrupt):
                 raise outcome.error
-            if isinstance(outcome.error, ConfigError):
+            if isinstance(outcome.error, ConfigError) and not isinstance(outcome.error, TaskLostError):
                 self.fail(outcome.task.args[0].chunk, str(outcome.error))
             elif outcome.error is not None:
                 unexpected = unexpected or outcome.error

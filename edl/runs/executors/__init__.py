@@ -45,6 +45,10 @@ class TaskError(RuntimeError):
     """An unexpected error in a worker, with its traceback as text."""
 
 
+class TaskLostError(ConfigError):
+    """The workers of a task were lost too often. It may succeed later, or elsewhere."""
+
+
 def call(task: Task) -> tuple[Any, BaseException | None]:
     """The value of a task, or its error in a form that can be sent to another process."""
     try:
@@ -125,10 +129,10 @@ def _ready(waiting: Mapping[str, Task], names: set[str], finished: Mapping[str, 
     return [task for task in waiting.values() if all(need in finished or need not in names for need in task.needs)]
 
 
-def _lost_too_often(task: Task) -> ConfigError:
-    return ConfigError(
-        f"{task.name}: its worker was lost {MAX_LOSSES} times. The machine may have too little memory: "
-        "choose a smaller --max-lanes or fewer --workers."
+def _lost_too_often(task: Task) -> TaskLostError:
+    return TaskLostError(
+        f"{task.name}: its worker was lost {MAX_LOSSES} times. The machine may have too little memory: start fewer "
+        "--workers, or a new sweep with a smaller --max-lanes."
     )
 
 
