@@ -86,6 +86,12 @@ def test_a_lost_task_starts_again_but_not_for_ever():
     assert tally.lost == 2 + MAX_LOSSES
 
 
+def test_losses_are_counted_anew_after_progress():
+    executor, saved = FakeExecutor(lose={"slow": 25}), iter(range(99))
+    (outcome,) = run_tasks(executor, [Task("slow", echo, (1,))], progress_of=lambda task: next(saved) // 9)
+    assert outcome.value == 1
+
+
 def test_tasks_that_use_this_process_get_its_arguments():
     def where(device=None, note=""):
         return device, note
