@@ -32,7 +32,7 @@ def lanes() -> None:
     from edl.runs.presets import from_json
     from edl.runs.resolve import make_context, resolve_config
 
-    learner = {"distance": "euclidean", "stop_at": None}
+    learner = {"distance": "euclidean", "stop_at": 2.0}
     for width in (1, 2, 4, 8, 16):
         config = resolve_config(from_json(RUN | {"num_seeds": width, "learner": learner}, "benchmark"))
         context, stage = make_context(config), plan(config)[-1]

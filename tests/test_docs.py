@@ -114,6 +114,9 @@ def test_the_sweep_of_the_page_is_a_grid(tmp_path: Path):
     assert len(grid.points) == 6
     assert grid.metric == "best_skill_distance"
     assert grid.points[0].config.num_seeds == 3
+    (block,) = [block for block in blocks(ROOT / "docs" / "sweep.md") if block.file == "search.toml"]
+    (tmp_path / "search.toml").write_text(block.text)
+    assert len(read(tmp_path / "search.toml").points) == 32
 
 
 def calls_with_settings(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -22,6 +22,7 @@ from edl.runs.executors import (
     LocalExecutor,
     Tally,
     Task,
+    TaskLostError,
     ThreadExecutor,
     check_executor,
     open_executor,
@@ -233,10 +234,10 @@ class SweepRun:
         """Run all chunks that have not finished. An unexpected error is raised after the others have ended."""
         unexpected: BaseException | None = None
         before = sum(self.work[name] for name in self.done)
-        for outcome in run_tasks(self.executor, self.tasks(), lambda: self.report(before), self.tally):
+        for outcome in run_tasks(self.executor, self.tasks(), lambda: self.report(before), self.tally, saved_work):
             if isinstance(outcome.error, KeyboardInterrupt):
                 raise outcome.error
-            if isinstance(outcome.error, ConfigError):
+            if isinstance(outcome.error, ConfigError) and not isinstance(outcome.error, TaskLostError):
                 self.fail(outcome.task.args[0].chunk, str(outcome.error))
             elif outcome.error is not None:
                 unexpected = unexpected or outcome.error
@@ -284,6 +285,15 @@ class SweepRun:
                 self.tally.lost,
             )
         )
+
+
+def saved_work(task: Task) -> int:
+    """A number that changes with every checkpoint of a chunk."""
+    file = task.args[0].folder.place(store.CHECKPOINT)
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:  # there is none yet, or it is replaced at this moment
+        return 0
 
 
 @contextlib.contextmanager

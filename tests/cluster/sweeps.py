@@ -91,15 +91,22 @@ def children(pid, name):
 
 
 class Killer(threading.Thread):
-    """Kills a random worker of a process every few seconds, and counts."""
+    """Kills a random worker of a process every few seconds, and counts.
 
-    def __init__(self, pid, name, seconds, seed=0):
+    Between two kills the sweep has to save some work, ``progress``: otherwise a slow machine would never end.
+    """
+
+    def __init__(self, pid, name, seconds, progress, seed=0):
         super().__init__(daemon=True)
-        self.pid, self.name_of_worker, self.seconds = pid, name, seconds
+        self.pid, self.name_of_worker, self.seconds, self.progress = pid, name, seconds, progress
         self.random, self.killed, self.stopped = random.Random(seed), 0, threading.Event()
 
     def run(self):
+        before = self.progress()
         while not self.stopped.wait(self.random.uniform(0.5, 1.5) * self.seconds):
+            if self.progress() == before:
+                continue
+            before = self.progress()
             workers = children(self.pid, self.name_of_worker)
             if workers:
                 with contextlib.suppress(ProcessLookupError):

@@ -1,5 +1,6 @@
 """Workers, nodes and drivers are killed. Afterwards every lane is there once, with the bits of a run without faults."""
 
+import contextlib
 import json
 import logging
 import os
@@ -86,7 +87,7 @@ def test_the_driver_is_killed_ten_times(file, whole, tmp_path):
 def test_random_workers_are_killed(file, whole, tmp_path):
     out = tmp_path / "out"
     driver = sweeps.start(file, out, *PROCESSES)
-    killer = sweeps.Killer(driver.pid, WORKER, 8.0)
+    killer = sweeps.Killer(driver.pid, WORKER, 4.0, lambda: sweeps.checkpoints(out))
     killer.start()
     assert driver.wait() == 0
     killer.stop()
@@ -119,7 +120,8 @@ def test_nodes_are_lost_in_the_middle_of_a_stage(file, whole, tmp_path, cluster)
 
     def remove_nodes():
         for node in nodes:
-            seen.update(sweeps.wait_for(lambda: {k: v for k, v in sweeps.checkpoints(out).items() if k not in seen}))
+            before = dict(seen)
+            seen.update(sweeps.wait_for(lambda known=before: (now := sweeps.checkpoints(out)) != known and now))
             cluster.remove_node(node, allow_graceful=False)
             lost.append(node)
             cluster.add_node(num_cpus=1, object_store_memory=100_000_000)
@@ -132,6 +134,7 @@ def test_nodes_are_lost_in_the_middle_of_a_stage(file, whole, tmp_path, cluster)
     check_equal(out, whole, f"{len(lost)} nodes lost")
     continued = {chunk: iteration for chunk, stage, iteration in sweeps.resumed(out) if stage == "learn"}
     assert continued
+    assert len(lost) == len(nodes)
     # With a checkpoint after every tick, a chunk continues where a checkpoint was seen, or later.
     assert all(iteration >= seen.get(chunk, 1) for chunk, iteration in continued.items())
 
@@ -143,7 +146,7 @@ def test_the_driver_on_ray_is_killed_and_its_workers_at_random(file, whole, tmp_
     os.kill(driver.pid, signal.SIGKILL)
     driver.wait()
     driver = sweeps.start(file, out, *options, resume=True)
-    killer = sweeps.Killer(driver.pid, RAY_WORKER, 10.0)
+    killer = sweeps.Killer(driver.pid, RAY_WORKER, 4.0, lambda: sweeps.checkpoints(out))
     killer.start()
     status = driver.wait()
     killer.stop()
@@ -156,7 +159,7 @@ def test_a_thousand_lanes_with_a_fault_every_few_seconds(tmp_path):
     file.write_text(json.dumps(sweeps.content(100, 10, 4)))
     options = ("--checkpoint-seconds", "0", "--max-lanes", "50", "--executor", "processes", "--workers", "2")
     driver = sweeps.start(file, out, *options)
-    killer = sweeps.Killer(driver.pid, WORKER, 15.0)
+    killer = sweeps.Killer(driver.pid, WORKER, 4.0, lambda: len(list(out.glob("points/*/metrics.json"))))
     killer.start()
     assert driver.wait() == 0
     killer.stop()
@@ -191,8 +194,9 @@ def test_other_versions_and_hidden_folders_are_rejected(file, tmp_path, cluster,
         with pytest.raises(ConfigError, match=r"has other versions: jax .* \(here 0\.0\.1\)"):
             sweep.sweep(grids.read(file), tmp_path / "out", execution=execution)
     with monkeypatch.context() as patch:
-        hidden = ray_cluster.report_node
-        patch.setattr(ray_cluster, "report_node", lambda file: hidden(f"{file}-of-another-machine"))
+        # The file of the driver is on another machine: no node can read it.
+        elsewhere = str(tmp_path / "another machine" / "file")
+        patch.setattr(ray_cluster, "token_in", lambda folder: contextlib.nullcontext((elsewhere, "token")))
         with pytest.raises(ConfigError, match="does not see the folder"):
             sweep.sweep(grids.read(file), tmp_path / "out", execution=execution)
     assert not (tmp_path / "out").exists()

@@ -15,6 +15,7 @@ from edl.runs.executors import (
     Task,
     ThreadExecutor,
     check_executor,
+    ray_cluster,
     run_tasks,
 )
 from edl.runs.executors.processes import ProcessExecutor
@@ -86,6 +87,12 @@ def test_a_lost_task_starts_again_but_not_for_ever():
     assert tally.lost == 2 + MAX_LOSSES
 
 
+def test_losses_are_counted_anew_after_progress():
+    executor, saved = FakeExecutor(lose={"slow": 25}), iter(range(99))
+    (outcome,) = run_tasks(executor, [Task("slow", echo, (1,))], progress_of=lambda task: next(saved) // 9)
+    assert outcome.value == 1
+
+
 def test_tasks_that_use_this_process_get_its_arguments():
     def where(device=None, note=""):
         return device, note
@@ -134,3 +141,21 @@ def test_a_killed_worker_is_replaced_and_its_task_runs_again(tmp_path):
 def test_options_that_do_not_fit_are_rejected(arguments, message):
     with pytest.raises(ConfigError, match=message):
         check_executor(*arguments)
+
+
+def test_a_ray_cluster_that_does_not_fit_is_rejected(tmp_path):
+    own = ray_cluster.versions()
+    ray_cluster.check_versions("node 1", own)
+    with pytest.raises(ConfigError, match=r"node 1 of the Ray cluster has other versions: jax 0\.1 \(here "):
+        ray_cluster.check_versions("node 1", own | {"jax": "0.1"})
+    with pytest.raises(ConfigError, match="--address must be host:port, auto or local"):
+        ray_cluster.check_reachable("nonsense")
+    with pytest.raises(ConfigError, match=r"no Ray cluster can be reached at '127\.0\.0\.1:1'"):
+        ray_cluster.check_reachable("127.0.0.1:1")
+
+
+def test_a_node_that_sees_the_folder_reads_the_token(tmp_path):
+    with ray_cluster.token_in(str(tmp_path / "not" / "there" / "yet")) as (file, token):
+        assert ray_cluster.report_node(file)[1] == token
+        assert ray_cluster.report_node(str(tmp_path / "other"))[1] is None
+    assert list(tmp_path.iterdir()) == []

@@ -16,7 +16,7 @@ from edl.runs.interrupt import Interrupted
 NAMES = ("local", "processes", "ray")
 POLL_SECONDS = 0.2
 MAX_LOSSES = 10
-"""A task whose worker is lost so often has failed: it probably ends its workers itself."""
+"""A task whose worker is lost so often without any progress has failed: it probably ends its workers itself."""
 
 
 class Task(NamedTuple):
@@ -43,6 +43,10 @@ class Outcome(NamedTuple):
 
 class TaskError(RuntimeError):
     """An unexpected error in a worker, with its traceback as text."""
+
+
+class TaskLostError(ConfigError):
+    """The workers of a task were lost too often. It may succeed later, or elsewhere."""
 
 
 def call(task: Task) -> tuple[Any, BaseException | None]:
@@ -88,14 +92,16 @@ def run_tasks(
     tasks: Sequence[Task],
     check_interrupt: Callable[[], None] = lambda: None,
     tally: Tally | None = None,
+    progress_of: Callable[[Task], Any] = lambda task: None,
 ) -> Generator[Outcome, None, None]:
     """Run all tasks, and yield each with its value or its error, in the order in which they end.
 
     A task fails without running if one that it needs has failed. Needs that are not among the tasks are finished.
+    ``progress_of`` changes if a task has saved some of its work: losses of its workers are then counted anew.
     """
     tally = tally or Tally()
     waiting = {task.name: task for task in sorted(tasks, key=lambda task: -task.cost)}
-    names, losses = set(waiting), collections.Counter[str]()
+    names, losses = set(waiting), collections.Counter[tuple[str, Any]]()
     finished: dict[str, BaseException | None] = {}
     while waiting or tally.running:
         check_interrupt()
@@ -111,8 +117,9 @@ def run_tasks(
             tally.running.discard(outcome.task.name)
             if outcome.lost:
                 tally.lost += 1
-                losses[outcome.task.name] += 1
-                if losses[outcome.task.name] < MAX_LOSSES:
+                state = (outcome.task.name, progress_of(outcome.task))
+                losses[state] += 1
+                if losses[state] < MAX_LOSSES:
                     waiting = {outcome.task.name: outcome.task, **waiting}
                     continue
                 outcome = outcome._replace(error=_lost_too_often(outcome.task))
@@ -125,10 +132,10 @@ def _ready(waiting: Mapping[str, Task], names: set[str], finished: Mapping[str, 
     return [task for task in waiting.values() if all(need in finished or need not in names for need in task.needs)]
 
 
-def _lost_too_often(task: Task) -> ConfigError:
-    return ConfigError(
-        f"{task.name}: its worker was lost {MAX_LOSSES} times. The machine may have too little memory: "
-        "choose a smaller --max-lanes or fewer --workers."
+def _lost_too_often(task: Task) -> TaskLostError:
+    return TaskLostError(
+        f"{task.name}: its worker was lost {MAX_LOSSES} times. The machine may have too little memory: start fewer "
+        "--workers, or a new sweep with a smaller --max-lanes."
     )
 
 
