@@ -288,12 +288,14 @@ class SweepRun:
 
 
 def saved_work(task: Task) -> int:
-    """A number that changes with every checkpoint of a chunk."""
-    file = task.args[0].folder.place(store.CHECKPOINT)
-    try:
-        return file.stat().st_mtime_ns
-    except OSError:  # there is none yet, or it is replaced at this moment
-        return 0
+    """A number that changes with every checkpoint of a chunk, and with every stage and evaluation of its points."""
+    work: ChunkTask = task.args[0]
+    points = [Path(work.sweep) / POINTS / each.name / store.PROGRESS for each in work.chunk.points]
+    newest = 0
+    for file in (work.folder.place(store.CHECKPOINT), *points):
+        with contextlib.suppress(OSError):  # there is none yet, or it is replaced at this moment
+            newest = max(newest, file.stat().st_mtime_ns)
+    return newest
 
 
 @contextlib.contextmanager
