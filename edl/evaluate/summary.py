@@ -148,7 +148,7 @@ def behaviour_of(evaluator: Evaluator, episodes: Episode) -> Behaviour:
     """What the rollouts did in the cells that count, and how near to the targets and to their goals they ended."""
     counted = np.asarray(evaluator.cells.reachable)
 
-    def asked_for(counts: Int[np.ndarray, "k n c"]) -> Int[np.ndarray, "k n c"]:
+    def asked_for(counts: Int[np.ndarray, "k n c"]) -> Int[np.ndarray, "k n r"]:
         elsewhere = counts[..., :-1][..., ~counted].sum(axis=-1) + counts[..., -1]
         return np.concatenate([counts[..., :-1][..., counted], elsewhere[..., None]], axis=-1)
 
