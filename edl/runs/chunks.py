@@ -15,7 +15,8 @@ from edl.runs.config import RunConfig
 from edl.runs.pipeline import Stage, identity, plan
 
 LANES = {"cpu": 8}
-"""Lanes per chunk on each kind of device. More lanes on a CPU core add little speed (docs/cluster.md)."""
+"""Lanes per chunk on a CPU core. A core is no faster with more (docs/cluster.md), and sweeps of a few lanes should use
+all cores; but every chunk starts, evaluates and writes, which takes longer than small runs."""
 LANES_ON_ACCELERATOR = 256
 
 
