@@ -1,5 +1,6 @@
 """How every test runs: on the CPU, with shapes checked at run time, and with compiled programs kept between runs."""
 
+import gc
 import os
 import shutil
 from collections.abc import Iterator
@@ -29,6 +30,8 @@ from edl.runtime import compile_cache, effort, threefry  # noqa: E402
 compile_cache.enable()
 threefry.enable()
 effort.enable()
+# Traced programs stay in memory, and each search for garbage among them takes seconds.
+gc.set_threshold(100_000, 50, 1000)
 
 # The first example compiles, so there is no fair deadline; and a suite that passed must pass again.
 settings.register_profile("edl", deadline=None, derandomize=True, database=None)

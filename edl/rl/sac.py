@@ -453,7 +453,7 @@ def update_learner(
 def sac_loss(agent: Agent, batch: Batch, targets: MLP, settings: LossSettings) -> tuple[Scalar, Metrics]:
     """L_Q + L_pi + L_alpha of the module docstring: each parameter has a gradient from one of them only."""
     alpha, critics = frozen_alpha_and_critics(agent, settings)
-    bonus = alpha if settings.entropy_in_value else jnp.zeros_like(alpha)
+    bonus = jnp.where(settings.entropy_in_value, alpha, 0.0)
     following, _ = soft_values(agent.actor, targets, batch.next_inputs, batch.noise[:, 0], settings.actions, bonus)
     backups = batch.rewards + settings.gamma * jnp.where(batch.terminated, 0.0, following)
     backups = backups if batch.bounds is None else jnp.clip(backups, *batch.bounds.T)

@@ -341,7 +341,8 @@ def from_json(saved: Any, whose: str, **overrides: Any) -> RunConfig:
     for name in NESTED:
         current, changes = getattr(merged, name), saved.get(name)
         if current is not None and changes is not None and _same_method(base, merged, name) and name not in overrides:
-            if name == "learner" and of_run and "algorithm" not in changes:  # a run of edl 0.2
+            is_old = isinstance(changes, Mapping) and "algorithm" not in changes  # a run of edl 0.2
+            if name == "learner" and of_run and is_old:
                 current = dataclasses.replace(current, algorithm="ppo", start="scratch")
             nested[name] = with_changes(current, changes, name)
     region = overrides.get("region", saved.get("region"))

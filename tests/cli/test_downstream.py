@@ -23,6 +23,7 @@ def quick_compiling(monkeypatch):
     monkeypatch.setitem(effort.OPTIONS, Effort.FULL, effort.OPTIONS[Effort.LEAST])
 
 
+@pytest.mark.slow
 def test_one_table_over_runs(copied: Path, tmp_path: Path, capsys, quick_compiling):
     other, table = Path(shutil.copytree(copied, tmp_path / "edl")), tmp_path / "tables" / "downstream.md"
     metrics = json.loads((other / "metrics.json").read_text())

@@ -248,6 +248,7 @@ def explored():
     return jax.jit(lambda key: run_program(beyond(Thruster(), LEARNS), key))(KEY)
 
 
+@pytest.mark.slow
 def test_it_covers_more_than_a_random_walk(explored):
     walk = RandomWalkConfig(iterations=LEARNS.iterations + 1, rollouts=LEARNS.rollouts)
     walked, _ = jit(lambda key: run_program(random_walk(Thruster(), walk), key))(KEY)
@@ -259,6 +260,7 @@ def test_it_covers_more_than_a_random_walk(explored):
     assert cells(explored[0]) > 3 * cells(walked)
 
 
+@pytest.mark.slow
 def test_samples_are_uniform_over_the_visited_cells(explored):
     states = explored[0]
     visits = np.floor(np.asarray(states.experience.paths).reshape(-1, 2) / 4)
@@ -274,6 +276,7 @@ def test_samples_are_uniform_over_the_visited_cells(explored):
     }
 
 
+@pytest.mark.slow
 def test_its_policy_goes_where_it_is_told(explored):
     policy, env, goals = explored[0].policy, Thruster(), jnp.array([[4.0, 0.0], [-3.0, 3.0], [0.0, -5.0]])
 
@@ -287,6 +290,7 @@ def test_its_policy_goes_where_it_is_told(explored):
     assert (distances < 1.5).all()
 
 
+@pytest.mark.slow
 def test_learning_can_continue_from_the_policy(explored):
     policy = explored[0].policy
     assert isinstance(policy.integrate, GoalInput)

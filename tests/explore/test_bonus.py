@@ -34,6 +34,7 @@ FULL = Objective(
     needs="steps",
     memory=RewardMemory(lambda learned, first: learned, lambda learned, memory, part: (learned * part.valid, memory)),
     relabel=lambda key, learned, step, later: Skill(later, jnp.int32(learned)),
+    rewrite=lambda key, learned, replay, rows: learned * rows,
     linear=LinearReward(lambda learned, episode: learned * episode.features[1:], lambda codes: codes[None]),
     see_learner=lambda learned, learner: learned + 20,
 )
@@ -56,6 +57,10 @@ def test_every_field_of_the_objective_survives_recording():
     for name in ("reward", "privileged", "weight", "entropy_scale"):
         assert_equal(getattr(recording, name)(state, ONE), getattr(FULL, name)(learned, ONE))
     assert_equal(recording.relabel(KEY, state, ONE, LATER), FULL.relabel(KEY, learned, ONE, LATER))
+    assert recording.rewrite is not None
+    assert FULL.rewrite is not None
+    rows = jnp.arange(6).reshape(2, 3)
+    assert_equal(recording.rewrite(KEY, state, None, rows), FULL.rewrite(KEY, learned, None, rows))
     assert recording.linear is not None
     assert FULL.linear is not None
     assert_equal(recording.linear.cumulants(state, ONE), FULL.linear.cumulants(learned, ONE))
@@ -76,6 +81,7 @@ def test_every_field_of_the_objective_survives_recording():
         "needs",
         "memory",
         "relabel",
+        "rewrite",
         "linear",
         "see_learner",
     }

@@ -74,6 +74,7 @@ def test_rarely_visited_cells_are_chosen_more_often():
     np.testing.assert_allclose(share, np.array([1, 1 / 2, 1 / 5, 0]) / 1.7, atol=0.03)
 
 
+@pytest.mark.slow
 def test_p_of_s_is_nearly_uniform_over_the_visited_cells(bottleneck):
     states, metrics = bottleneck
     assert states.samples.shape == (256, 2)
@@ -88,6 +89,7 @@ def test_p_of_s_is_nearly_uniform_over_the_visited_cells(bottleneck):
     assert np.std(drawn) / np.mean(drawn) < 0.7 * np.std(visits) / np.mean(visits)
 
 
+@pytest.mark.slow
 def test_it_covers_more_than_a_random_walk(bottleneck, restored):
     bins = bins_of(layout_of("bottleneck"))
     ours, theirs = visited(bins, bottleneck[0].experience.paths), visited(bins, restored.features)

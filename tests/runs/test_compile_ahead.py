@@ -67,8 +67,11 @@ def test_stages_and_evaluation_use_the_programs_that_were_compiled_ahead(compile
     ("method", "num_skills", "baseline", "picking"),
     [
         ("reverse_mi", 7, ReverseMIConfig(ppo=PPO), {"pick_seeds"}),
-        ("skewfit", 9, SkewFitConfig(sac=SACConfig(iterations=2, hidden=(8,))), {"play_picked_seeds"}),
-        ("valor", 11, VALORConfig(hidden_size=8, ppo=PPO), set()),
+        pytest.param(
+            *("skewfit", 9, SkewFitConfig(sac=SACConfig(iterations=2, hidden=(8,))), {"play_picked_seeds"}),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("valor", 11, VALORConfig(hidden_size=8, ppo=PPO), set(), marks=pytest.mark.slow),
     ],
 )
 def test_the_evaluation_of_a_baseline_uses_the_programs_that_were_compiled_ahead(

@@ -66,6 +66,7 @@ def measured(tmp_path_factory):
     return folder, job, make.execute(folder, job).results
 
 
+@pytest.mark.slow
 def test_rows_that_explore_alike_are_one_job_and_explore_once(measured):
     _, job, results = measured
     assert [row.key for row in job.rows] == list(results) == [f"{ENV}/beyond", f"{ENV}/edl"]
@@ -78,6 +79,7 @@ def test_rows_that_explore_alike_are_one_job_and_explore_once(measured):
     assert edl["curve"][-1]["seconds"] >= edl["seconds"]["explore"]
 
 
+@pytest.mark.slow
 def test_the_last_point_of_a_curve_is_the_result(measured):
     explorer = measured[2][f"{ENV}/beyond"]
     assert explorer["curve"][-1]["floor_coverage"] == [seed["floor_coverage"] for seed in explorer["per_seed"]]
@@ -86,6 +88,7 @@ def test_the_last_point_of_a_curve_is_the_result(measured):
     assert set(explorer["mean"]) >= {"floor.goals.far.within_3", "floor.random_floor_coverage", "floor.high.1"}
 
 
+@pytest.mark.slow
 def test_finished_stages_are_loaded(measured, monkeypatch):
     folder, job, results = measured
     monkeypatch.setattr("edl.runs.snapshots.run_stage", lambda *args: pytest.fail("a stage ran again"))
@@ -95,6 +98,7 @@ def test_finished_stages_are_loaded(measured, monkeypatch):
         assert again[key]["curve"] == results[key]["curve"]
 
 
+@pytest.mark.slow
 def test_the_views_show_the_rows(measured):
     text = robots.view({key.replace(ENV, "ant"): result for key, result in measured[2].items()})
     assert "| explorer `beyond`, told goals |" in text
