@@ -26,7 +26,8 @@ from edl.evaluate.distances import best_skill_distance
 from edl.evaluate.information import mutual_information
 
 PERMUTATIONS = 199
-SIGNIFICANCE = 0.01
+SIGNIFICANCE = 0.005
+"""Level of the test of whole rollouts and of that of their last states. Together they have twice this level."""
 MIN_INFORMATION = 0.1
 """Minimum information above chance, in nats, of skills that differ."""
 RESAMPLES = 300
