@@ -282,6 +282,7 @@ def test_overlays_and_dark_mode_change_the_picture(report, page):
     assert "walking distance" in page.locator("#studio .cursor").inner_text()
     pictures.append(pixels(page))
     page.emulate_media(color_scheme="dark")
+    page.wait_for_function("studio.panels[0].view.dark")  # the browser reports the change to the page a moment later
     pictures.append(pixels(page))
     assert len(set(pictures)) == 6
 
