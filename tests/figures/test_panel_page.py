@@ -282,7 +282,18 @@ def test_overlays_and_dark_mode_change_the_picture(report, page):
     assert "walking distance" in page.locator("#studio .cursor").inner_text()
     pictures.append(pixels(page))
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function("studio.panels[0].view.dark")  # the browser reports the change to the page a moment later
+    # The browser tells the page a moment later. (Playwright's own waiting needs eval, which the page forbids.)
+    page.evaluate(
+        """() => new Promise((done, fail) => {
+          let frames = 600;
+          const look = () => {
+            if (studio.panels[0].view.dark) done();
+            else if (--frames) requestAnimationFrame(look);
+            else fail(new Error("the panel was not drawn in dark mode"));
+          };
+          look();
+        })"""
+    )
     pictures.append(pixels(page))
     assert len(set(pictures)) == 6
 
