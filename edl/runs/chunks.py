@@ -15,8 +15,8 @@ from edl.runs.config import RunConfig
 from edl.runs.pipeline import Stage, identity, plan
 
 LANES = {"cpu": 8}
-"""Lanes per chunk on a CPU core. A core is no faster with more (docs/cluster.md), and sweeps of a few lanes should use
-all cores; but every chunk starts, evaluates and writes, which takes longer than small runs."""
+"""Lanes per chunk on a CPU core: a compromise that is not measured. Fewer lanes would spread small sweeps over more
+cores, but every chunk starts, evaluates and writes."""
 LANES_ON_ACCELERATOR = 256
 
 
