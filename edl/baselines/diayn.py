@@ -17,7 +17,7 @@ Departs from the authors' code:
 - Many episodes are played between updates, because here they cost less than gradient steps.
 
 `DIAYNConfig.robot` is the row of METRA's comparison on Ant and HalfCheetah: METRA's networks, rates, buffer and learned
-entropy weight (`edl.baselines.metra.robot_sac`), and a classifier of the whole observation. Their row on Ant has
+entropy weight (`edl.baselines.robot_recipes`), and a classifier of the whole observation. Their row on Ant has
 continuous skills of two dimensions and a Gaussian q(z|s). Here skills are discrete, as in the paper of DIAYN; use
 --num-skills 16, as they do on HalfCheetah.
 """
@@ -31,7 +31,6 @@ from jaxtyping import Array, Float
 
 from edl.artifacts import PickRule, SkillPolicy
 from edl.baselines.goal_skills import start_observations
-from edl.baselines.metra import robot_sac
 from edl.baselines.model_fitting import (
     Fitted,
     ModelInput,
@@ -46,6 +45,7 @@ from edl.baselines.model_fitting import (
 )
 from edl.baselines.pick_rules import NUM_STARTS, MostLikelySkill, with_pick_rule
 from edl.baselines.reverse_mi import classifier_loss, reverse_reward
+from edl.baselines.robot_recipes import robot_model
 from edl.baselines.skill_priors import sample_one_hot
 from edl.config import config
 from edl.envs.base import Env
@@ -89,9 +89,7 @@ class DIAYNConfig:
     @classmethod
     def robot(cls, **changes: Any) -> "DIAYNConfig":
         """METRA's comparison: 10 million steps with 200 steps per episode. ``changes`` are changes to SAC."""
-        return cls(
-            hidden=(1024, 1024), learning_rate=1e-4, match_policy=True, sees="observation", sac=robot_sac(**changes)
-        )
+        return cls(**robot_model(**changes))
 
 
 def diayn(env: Env, config: DIAYNConfig) -> Program[Any, SkillPolicy]:

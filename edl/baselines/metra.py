@@ -25,8 +25,7 @@ Departs from the authors' code:
   mean over dimensions ("mean"), which allows steps of length sqrt(d) in d dimensions.
 - In each iteration, phi and lambda make all their gradient steps before the policy. Their code alternates: one step of
   phi, one of lambda, one of the critics, one of the policy, on the same batch of 256. Here every step has its own.
-- An iteration plays 64 episodes and then makes 400 gradient steps, where the authors play 8 and make 50: the ratio of
-  updates to data is the same, 1/32. ``sac.rollouts`` of 8 is their setting.
+- An iteration plays 64 episodes, where the authors play 8 (`edl.baselines.robot_recipes`).
 - The fixed normaliser of the observations has the moments of whole episodes of random actions. Theirs has those of
   10,000 episodes of 50 random steps.
 - phi makes its gradient steps from the first iteration on, and not only after the 10,000 steps of warm-up.
@@ -37,7 +36,6 @@ Departs from the authors' code:
 The log has lambda and the length of a step of phi: if lambda goes to 0, the constraint is lost.
 """
 
-import math
 from typing import Any, Literal
 
 from edl.artifacts import SkillPolicy
@@ -49,6 +47,7 @@ from edl.baselines.directions import (
     train_directions,
 )
 from edl.baselines.model_fitting import ModelInput
+from edl.baselines.robot_recipes import robot_directions
 from edl.config import config
 from edl.envs.base import Env
 from edl.program import Program
@@ -99,35 +98,7 @@ class METRAConfig:
 
         10 million steps with 200 steps per episode. ``changes`` are changes to SAC.
         """
-        return cls(
-            skills="continuous" if continuous else "discrete",
-            hidden=(1024, 1024),
-            learning_rate=1e-4,
-            match_policy=True,
-            sees="observation",
-            constraint="mean",
-            sac=robot_sac(**changes),
-        )
-
-
-def robot_sac(**changes: Any) -> SACConfig:
-    """SAC of METRA's authors on robots: 2 x 1024 networks, one gradient step per 32 steps, target entropy -|A| / 2."""
-    recipe: dict[str, Any] = {
-        "iterations": 781,
-        "rollouts": 64,
-        "capacity": 1_000_000,
-        "warmup": 10_000,
-        "update_every": 32,
-        "batch_size": 256,
-        "hidden": (1024, 1024),
-        "random_episodes": 256,
-        "learn_entropy_weight": True,
-        # -1/2 per dimension is the entropy of a uniform distribution over this share of [-1, 1].
-        "target_entropy_share": math.exp(-0.5) / 2,
-        "entropy_weight": 0.01,
-        "learning_rate": 1e-4,
-    }
-    return SACConfig(**(recipe | changes))
+        return cls(constraint="mean", **robot_directions(continuous, **changes))
 
 
 def metra(env: Env, config: METRAConfig) -> Program[Any, SkillPolicy]:

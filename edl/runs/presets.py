@@ -15,10 +15,16 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal, NamedTuple
 
 from edl import baselines, discover, explore, learn
+from edl.baselines.apt import APTConfig
+from edl.baselines.cic import CICConfig
+from edl.baselines.csd import CSDConfig
+from edl.baselines.csf import CSFConfig
 from edl.baselines.diayn import DIAYNConfig
 from edl.baselines.forward_mi import ForwardMIConfig
+from edl.baselines.lsd import LSDConfig
 from edl.baselines.metra import METRAConfig
 from edl.baselines.reverse_mi import ReverseMIConfig
+from edl.baselines.robot_recipes import robot_directions, robot_entropy
 from edl.config import ConfigError, check, check_name
 from edl.discover.gaussian_vae import GaussianVAEConfig
 from edl.discover.kmeans import KMeansConfig
@@ -99,6 +105,11 @@ JAX: dict[str, Callable[[Facts], Any]] = {
     "beyond": lambda facts: jax_explorer(facts),
     "learn": lambda facts: jax_learner(facts),
     "metra": lambda facts: METRAConfig.robot(continuous=facts.env.feature_size >= 2, **jax_sac(facts)),
+    "lsd": lambda facts: LSDConfig(**jax_directions(facts)),
+    "csd": lambda facts: CSDConfig(**jax_directions(facts)),
+    "csf": lambda facts: CSFConfig(**jax_directions(facts)),
+    "apt": lambda facts: APTConfig(**robot_entropy(facts.env.horizon, **jax_sac(facts))),
+    "cic": lambda facts: CICConfig(**robot_entropy(facts.env.horizon, **jax_sac(facts))),
     "diayn": lambda facts: DIAYNConfig.robot(**jax_sac(facts)),
 }
 """Recipes for envs in JAX that are not mazes: robots on MJX, Brax-style envs, and a user's own. Their dynamics must be
@@ -190,6 +201,11 @@ def jax_learner(facts: Facts) -> learn.LearnConfig:
 def jax_sac(facts: Facts) -> dict[str, Any]:
     """Changes to the recipe of METRA's authors, which has 10 million steps: on a CPU their 8 envs, and few steps."""
     return {} if facts.accelerator else {"iterations": 40, "rollouts": 8, "capacity": 100_000, "random_episodes": 32}
+
+
+def jax_directions(facts: Facts) -> dict[str, Any]:
+    """METRA's recipe for the other methods of its family."""
+    return robot_directions(facts.env.feature_size >= 2, **jax_sac(facts))
 
 
 RECIPES: dict[str, Mapping[str, Callable[[str], Any]]] = {"fast": {}, "paper": PAPER}

@@ -17,6 +17,7 @@ TABLES: dict[str, Table] = {
     explorers.LONG: explorers.LONG_TABLE,
     robots.NAME: robots.TABLE,
     robots.TASK_TABLE: robots.TASKS_TABLE,
+    robots.ENVS_NAME: robots.ENVS_TABLE,
 }
 
 __all__ = ["TABLES", "Table", "TableSettings"]

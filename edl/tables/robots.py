@@ -1,12 +1,13 @@
-"""Robots: EDL, its explorer `beyond`, METRA and DIAYN on Ant, HalfCheetah, and an ant in the bottleneck maze.
+"""Robots: EDL, its explorer `beyond`, METRA, its family and others on Ant, HalfCheetah, and an ant in a maze.
 
-Two tables, none of which is part of ``edl tables all``: they need MJX, and an accelerator.
+Three tables, none of which is part of ``edl tables all``: they need MJX, and an accelerator.
 
 * ``robots``: floor coverage, zero-shot goals and the rooms of the maze, with steps and seconds of every stage
   (`edl.evaluate.floor` has the protocol). Floor coverage is also measured while the methods learn, which gives curves
   over steps and over time (`edl.runs.snapshots`). The JSON file has them, and ``benchmarks/robots.py`` draws them.
 * ``robot_tasks``: METRA's downstream tasks, with controllers over the skills of the first table, and PPO without
   skills.
+* ``robot_envs``: METRA with the 8 envs of its authors and with more, after `ENVS_STEPS` steps.
 
 EDL has its default settings. The baselines have theirs, and `STEPS` steps. Rows of one env whose runs begin with the
 same exploration share it, and are measured as one job.
@@ -40,7 +41,7 @@ from edl.runs.tasks import task_result
 from edl.tables.markdown import NONE, facts_line, markdown_table, million, missing_line
 from edl.tables.table import EDL, Records, Result, Results, Row, Table, TableSettings, folder_name, made_by
 
-NAME, TASK_TABLE = "robots", "robot_tasks"
+NAME, TASK_TABLE, ENVS_NAME = "robots", "robot_tasks", "robot_envs"
 STEPS = 10_000_000
 """Environment steps of the baselines, which are those that METRA and CSF are compared at."""
 NUM_SKILLS = 16
@@ -49,10 +50,10 @@ ROUNDING = 0.1
 """Seconds by which the last point of a curve may be earlier than the end of its stages."""
 WITHOUT_POLICY = "drift"
 """An explorer that learns no policy."""
-METHODS = (BEYOND, EDL, SCRATCH, "metra", "diayn")
+METHODS = (BEYOND, EDL, SCRATCH, "metra", "csf", "csd", "lsd", "cic", "apt", "diayn")
 ROBOTS: dict[str, tuple[str, ...]] = {
     "ant": METHODS,
-    "half_cheetah": (BEYOND, EDL, "metra"),
+    "half_cheetah": (BEYOND, EDL, "metra", "csf"),
     "ant:bottleneck": (BEYOND, EDL),
 }
 """The methods in each env."""
@@ -61,10 +62,18 @@ LABELS = {
     EDL: "EDL, from the explorer's policy",
     SCRATCH: "EDL, stage 3 from scratch",
     "metra": "METRA",
+    "csf": "CSF",
+    "csd": "CSD",
+    "lsd": "LSD",
+    "cic": "CIC",
+    "apt": "APT",
     "diayn": "DIAYN",
 }
 TASKS_OF = {"ant": ("ant_multi_goal",), "half_cheetah": ("half_cheetah_goal", "half_cheetah_hurdle")}
 TASK_METHODS = (BEYOND, EDL, "metra")
+ENVS_STEPS = 1_000_000
+NUM_ENVS = (8, 64, 256)
+"""Numbers of envs at the same time. The authors of METRA have 8; one gradient step per 32 steps in all rows."""
 ROOMS = {
     "bottleneck": (
         "AAAAAAABBB",
@@ -133,6 +142,19 @@ def task_rows(settings: TableSettings, records: Records) -> list[Row]:
             for task in TASKS_OF[env]:
                 facts = {"method": method, "task": task}
                 found.append(base._replace(table=TASK_TABLE, key=f"{task}/{method}", facts=facts, runner=run_task_rows))
+    return found
+
+
+def envs_rows(settings: TableSettings, records: Records) -> list[Row]:
+    """METRA on Ant with several numbers of envs."""
+    found = []
+    for num_envs in NUM_ENVS:
+        config = settings.config("ant", "metra", num_skills=NUM_SKILLS, num_seeds=settings.num_seeds)
+        sac = dataclasses.replace(config.baseline.sac, rollouts=num_envs)
+        config = dataclasses.replace(config, baseline=dataclasses.replace(config.baseline, sac=sac))
+        config = with_steps(resolve_config(config), settings.steps or ENVS_STEPS)
+        facts = {"method": "metra", "envs": num_envs}
+        found.append(Row(ENVS_NAME, f"{num_envs}", config, facts, runner=run_rows))
     return found
 
 
@@ -439,6 +461,24 @@ def tasks_view(results: Results) -> str:
     return f"{facts_line(results)}\n\n{markdown_table(head, lines)}{missing_line(missing)}"
 
 
+def envs_view(results: Results) -> str:
+    """Floor coverage, goals and time by the number of envs."""
+    found = {each["envs"]: each for each in results.values() if "mean" in each}
+    lines = [
+        [
+            str(num_envs),
+            *(cell(each, name, 0) for name in ("floor_coverage", "floor.radius")),
+            cell(each, "floor.goals.reached.within_3", 2),
+            million(sum(each["steps"].values())),
+            stages_cell(each),
+        ]
+        for num_envs, each in sorted(found.items())
+    ]
+    head = ["envs", "cells", "farthest from the start", "goals within 3", "steps", "stages"]
+    missing = missing_line([f"{num_envs} envs" for num_envs in NUM_ENVS if num_envs not in found])
+    return f"{facts_line(results)}\n\n{markdown_table(head, lines)}{missing}" if found else "Not measured."
+
+
 def score_cell(learner: Result) -> str:
     """The score, and its 95 % interval if there are several seeds."""
     if len(learner["per_seed"]) == 1:
@@ -455,4 +495,5 @@ VIEWS = {
     "bottleneck": functools.partial(rooms_view, "ant:bottleneck"),
 }
 TABLE = Table("Robots: floor coverage, zero-shot goals, and rooms", rows, VIEWS, on_request=True)
+ENVS_TABLE = Table("Robots: METRA and the number of envs", envs_rows, {"": envs_view}, on_request=True)
 TASKS_TABLE = Table("Robots: METRA's downstream tasks", task_rows, {"": tasks_view}, on_request=True)

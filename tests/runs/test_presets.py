@@ -16,7 +16,7 @@ from edl.explore.beyond import BeyondConfig
 from edl.explore.frontier import FrontierConfig
 from edl.explore.random_walk import RandomWalkConfig
 from edl.explore.smm import SMMConfig
-from edl.interop.env_names import FACTORIES, remember_factory
+from edl.interop.env_names import FACTORIES, make_env, remember_factory
 from edl.learn import LearnConfig, paper
 from edl.runs import presets
 from edl.runs.config import RunConfig, to_json
@@ -209,6 +209,13 @@ def test_baselines_in_an_env_in_jax(thruster, accelerator):
     metra = complete(RunConfig(env=thruster, method="metra")).baseline
     assert (metra.skills, metra.sees, metra.sac.hidden) == ("continuous", "observation", (1024, 1024))
     assert metra.sac.rollouts == (64 if accelerator else 8)
+    for method in ("lsd", "csd", "csf", "apt", "cic"):  # the same recipe for all methods of the comparison
+        baseline = complete(RunConfig(env=thruster, method=method)).baseline
+        assert (baseline.hidden, baseline.learning_rate) == (metra.hidden, metra.learning_rate)
+        assert dataclasses.replace(baseline.sac, objective_batch_size=0) == metra.sac
+    steps = metra.sac.rollouts * make_env(thruster).horizon // metra.sac.update_every
+    assert baseline.minibatches == steps
+    assert baseline.sac.objective_batch_size == steps * metra.sac.batch_size
     ppo = complete(RunConfig(env=thruster, method="reverse_mi")).baseline.ppo
     assert ppo.rollouts == (1024 if accelerator else 64)
 

@@ -102,7 +102,7 @@ def test_finished_stages_are_loaded(measured, monkeypatch):
 def test_the_views_show_the_rows(measured):
     text = robots.view({key.replace(ENV, "ant"): result for key, result in measured[2].items()})
     assert "| explorer `beyond`, told goals |" in text
-    assert "Not measured: EDL, stage 3 from scratch, METRA, DIAYN." in text
+    assert "Not measured: EDL, stage 3 from scratch, METRA, CSF, CSD, LSD, CIC, APT, DIAYN." in text
     assert "| random actions |" in text
     assert "the skill q(z|x), with x = g" in text
     assert "half_cheetah: not measured." in text
@@ -167,3 +167,22 @@ def test_a_baseline_gets_whole_iterations_for_its_steps():
     per_iteration = config.baseline.sac.rollouts * 50
     for steps, iterations in ((1, 1), (per_iteration, 1), (per_iteration + 1, 2)):
         assert robots.with_steps(config, steps).baseline.sac.iterations == iterations
+
+
+def test_rows_for_numbers_of_envs_have_the_same_steps_and_updates():
+    rows = {row.facts["envs"]: row.config for row in robots.envs_rows(TableSettings(num_seeds=1), {})}
+    assert list(rows) == [8, 64, 256]
+    for envs, config in rows.items():
+        sac = config.baseline.sac
+        assert (sac.rollouts, sac.update_every) == (envs, 32)
+        assert 0 <= sac.iterations * envs * config.horizon - robots.ENVS_STEPS < envs * config.horizon
+
+
+def test_the_view_of_numbers_of_envs():
+    numbers = {"floor_coverage": 70.0, "floor.radius": 6.0, "floor.goals.reached.within_3": 0.25}
+    result = {"envs": 8, "mean": numbers, "num_seeds": 1, "steps": {"learn": 1_000_000}, "seconds": {"learn": 200.0}}
+    about = {"seed": 0, "edl": "0", "commit": None, "device": "GPU", "date": "2026-01-01"}
+    text = robots.envs_view({"8": result | about})
+    assert "| 8 | 70 | 6 | 0.25 | 1.00M | learn 200 s |" in text
+    assert "Not measured: 64 envs, 256 envs." in text
+    assert robots.envs_view({}) == "Not measured."
