@@ -1,8 +1,12 @@
-"""Robots on MJX: the env alone, training with the preset of `beyond`, and Brax's PPO on the same model.
+"""Robots on MJX: the env alone, training with the preset of `beyond` and with more envs, and Brax's PPO.
 
 The env alone with as many envs as training has says how much of the training is physics, and how much is learning.
+Brax's PPO has the model, envs, batches and networks of the preset.
 """
 
+import concurrent.futures
+import dataclasses
+import functools
 import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,9 +27,11 @@ from edl.types import Key
 ROBOT = "ant"
 NUM_ENVS, CPU_NUM_ENVS = (1024, 4096, 16384), (64,)
 """Numbers of envs of the env alone. That of training is added."""
+MANY_ENVS, FEWER_MINIBATCHES = 16384, 16
+"""Training for speed: the device is full, and the minibatches are as many as fill it."""
 STEPS = 50
 """Env steps per call."""
-ITERATIONS = 20
+ITERATIONS = 6
 """Iterations of training per call."""
 ENV_ALONE, TRAINING, BRAX = "robot alone", "robot training", "Brax PPO"
 NO_MJX = "robots: mujoco and mujoco-mjx are not installed. `pip install edl[mjx]` installs them."
@@ -41,13 +47,25 @@ def makers(quick: bool, notes: list[str], robot: str = ROBOT) -> list[Maker]:
         return []
     config = resolve_config(RunConfig(env=robot, explore="beyond"))
     env, explorer = make_context(config).env, config.explorer
-    found: list[Maker] = [lambda count=count: [env_alone(env, count)] for count in counts_of(explorer, quick)]
-    found.append(lambda: [training(env, explorer, 2 if quick else ITERATIONS)])
+    ours: list[Callable[[], Contestant]] = [
+        functools.partial(env_alone, env, count) for count in counts_of(explorer, quick)
+    ]
+    ours.append(functools.partial(training, env, explorer, 2 if quick else ITERATIONS))
+    if not quick and jax.default_backend() != "cpu":
+        many = dataclasses.replace(explorer, rollouts=MANY_ENVS, minibatches=FEWER_MINIBATCHES)
+        ours.append(functools.partial(training, env, many, ITERATIONS // 2))
+    found: list[Maker] = [lambda: compile_side_by_side(ours)]
     if importlib.util.find_spec("brax") is None:
         notes.append(NO_BRAX)
     else:
         found.append(lambda: [brax_ppo(env, explorer)])
     return found
+
+
+def compile_side_by_side(makers: Sequence[Callable[[], Contestant]]) -> list[Contestant]:
+    """Create contestants in threads, because XLA compiles a robot for most of a minute on one core."""
+    with concurrent.futures.ThreadPoolExecutor(len(makers)) as pool:
+        return list(pool.map(lambda make: make(), makers))
 
 
 def counts_of(explorer: BeyondConfig, quick: bool) -> list[int]:

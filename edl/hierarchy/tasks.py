@@ -232,7 +232,7 @@ def without_reward(observation: Float[Array, " o"], code: Float[Array, " z"]) ->
 class TaskConfig:
     """Settings of the controller and of PPO without skills on a task. They differ only in their actions."""
 
-    env_steps: int = 10_000_000
+    env_steps: int = 5_000_000
     """Environment steps, rounded up to whole iterations."""
     hold: int = 25
     """Number of steps for which each skill is held."""
