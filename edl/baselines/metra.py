@@ -25,7 +25,7 @@ Departs from the authors' code:
   mean over dimensions ("mean"), which allows steps of length sqrt(d) in d dimensions.
 - In each iteration, phi and lambda make all their gradient steps before the policy. Their code alternates: one step of
   phi, one of lambda, one of the critics, one of the policy, on the same batch of 256. Here every step has its own.
-- An iteration plays 64 episodes, where the authors play 8 (`edl.baselines.robot_recipes`).
+- An iteration plays 256 episodes, where the authors play 8 (`edl.baselines.robot_recipes`).
 - The fixed normaliser of the observations has the moments of whole episodes of random actions. Theirs has those of
   10,000 episodes of 50 random steps.
 - phi makes its gradient steps from the first iteration on, and not only after the 10,000 steps of warm-up.

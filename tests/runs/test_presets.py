@@ -177,7 +177,7 @@ def test_an_env_in_jax_has_its_own_recipe(thruster, accelerator):
     assert explorer.rollouts == learner.ppo.rollouts
     assert explorer.rollouts >= 2048 if accelerator else explorer.rollouts <= 64
     assert explorer.unroll == learner.ppo.unroll == 10
-    assert explorer.iterations * explorer.rollouts * 10 == (30_720_000 if accelerator else 320_000)
+    assert explorer.iterations * explorer.rollouts * 10 == (40_960_000 if accelerator else 320_000)
     assert (learner.start, learner.reward, learner.distance) == ("explorer", "progress", "normalised")
     assert learner.ppo.hidden == explorer.hidden
     assert learner.ppo.normalise_codes
@@ -195,7 +195,7 @@ def test_a_saved_run_keeps_its_numbers_on_another_device(thruster, monkeypatch):
     monkeypatch.setattr(presets, "on_accelerator", lambda: True)
     config = complete(RunConfig(env=thruster))
     saved = to_json(config)
-    assert saved["explorer"]["rollouts"] == 2048
+    assert saved["explorer"]["rollouts"] == 4096
     monkeypatch.setattr(presets, "on_accelerator", lambda: False)
     assert from_json(saved, "config.json") == config
 
@@ -208,7 +208,7 @@ def test_the_unroll_divides_the_horizon(horizon, unroll):
 def test_baselines_in_an_env_in_jax(thruster, accelerator):
     metra = complete(RunConfig(env=thruster, method="metra")).baseline
     assert (metra.skills, metra.sees, metra.sac.hidden) == ("continuous", "observation", (1024, 1024))
-    assert metra.sac.rollouts == (64 if accelerator else 8)
+    assert metra.sac.rollouts == (256 if accelerator else 8)
     for method in ("lsd", "csd", "csf", "apt", "cic"):  # the same recipe for all methods of the comparison
         baseline = complete(RunConfig(env=thruster, method=method)).baseline
         assert (baseline.hidden, baseline.learning_rate) == (metra.hidden, metra.learning_rate)

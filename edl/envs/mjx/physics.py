@@ -12,6 +12,7 @@ Physics can diverge. As in MuJoCo, a state with a NaN or a number above `MAX_VAL
 become NaN, so that nothing can overlook it: see `edl.envs.mjx.divergence`.
 """
 
+import contextlib
 import dataclasses
 import functools
 import warnings
@@ -24,7 +25,7 @@ from jaxtyping import Array, Float, Int
 
 from edl.config import ConfigError, check
 from edl.envs.base import Box
-from edl.envs.mjx.library import load_library
+from edl.envs.mjx.library import load_library, unrolled_line_search
 from edl.envs.mjx.walls import WallMap, move_walls
 from edl.types import Key
 
@@ -33,6 +34,8 @@ MAX_VALUE = 1e10
 GYMS_WARNING = "compiler attribute 'settotalmass' is deprecated"
 """MuJoCo says this about Gym's half-cheetah, which a user cannot change."""
 FAST_ITERATIONS, FAST_LINE_SEARCH = 4, 8
+MAX_UNROLLED = 8
+"""Largest number of line-search iterations that are unrolled on an accelerator."""
 Accuracy = Literal["fast", "exact"]
 
 
@@ -127,12 +130,14 @@ def _simulate(
     """``frame_skip`` physics steps with one control."""
     mjx = load_library().mjx
     model, data = jax.tree.map(jnp.asarray, (physics.mjx_model, physics.mjx_data))
+    few_iterations = physics.model.opt.ls_iterations <= MAX_UNROLLED and jax.default_backend() != "cpu"
+    line_search = unrolled_line_search if few_iterations else contextlib.nullcontext
 
     def advance(_: Array, state: PhysicsState) -> PhysicsState:
         near = model if walls is None else move_walls(model, physics.wall_geoms, walls, state.qpos[:2])
         given = {"qpos": state.qpos, "qvel": state.qvel, "act": state.act, "qacc_warmstart": state.warmstart}
         # By default some GPUs round the factors of a matrix product to 10 bits, which is too coarse for contacts.
-        with jax.default_matmul_precision("highest"):
+        with jax.default_matmul_precision("highest"), line_search():
             after = mjx.step(near, data.replace(ctrl=control, **given))
         return state._replace(qpos=after.qpos, qvel=after.qvel, act=after.act, warmstart=after.qacc_warmstart)
 

@@ -1,5 +1,8 @@
 """The extra ``mjx``: what a user is told if it is missing or does not fit."""
 
+import importlib
+
+import jax.numpy as jnp
 import pytest
 
 from edl.config import ConfigError
@@ -39,3 +42,24 @@ def test_the_models_of_gym_are_found_without_importing_it():
     assert '<mujoco model="ant">' in read_gym_model("ant.xml")
     with pytest.raises(ConfigError, match=r"'no_such.xml' is part of gymnasium"):
         read_gym_model("no_such.xml")
+
+
+@pytest.mark.parametrize("stop", [0, 3, 5, 9])
+def test_the_unrolled_line_search_is_the_loop_of_mjx(stop):
+    solver = importlib.import_module("mujoco.mjx._src.solver")
+    values = {"count": jnp.int32(0), "x": jnp.float32(1.0)}
+
+    def step(value):
+        return {"count": value["count"] + 1, "x": value["x"] * 1.5}
+
+    def goes_on(value):
+        return value["count"] < stop
+
+    loop = solver._while_loop_scan
+    expected = loop(goes_on, step, values, 5)
+    with library.unrolled_line_search():
+        assert solver._while_loop_scan is library.repeat_while
+        found = solver._while_loop_scan(goes_on, step, values, 5)
+    assert solver._while_loop_scan is loop
+    assert found == expected
+    assert found["count"] == min(stop, 5)
