@@ -83,12 +83,10 @@ def stop_at_target(
 class Method(NamedTuple):
     """An entry of a registry: the config of a method, and the function that builds its program.
 
-    ``offline``   a method without stages that learns from recorded states: ``build(env, states, config)``. A run then
-                  has an explorer or a dataset.
-    ``compared``  whether the tables of the documentation compare the method with the others, with equal env steps.
+    ``offline``: a method without stages that learns from recorded states, ``build(env, states, config)``. A run then
+    has an explorer or a dataset.
     """
 
     config: type
     build: Callable[..., Program]
     offline: bool = False
-    compared: bool = True

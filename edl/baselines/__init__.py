@@ -48,9 +48,9 @@ METHODS: dict[str, Method] = {
     "becl": Method(BeCLConfig, becl),
     "disco_dance": Method(DiscoDanceConfig, disco_dance),
     "rsd": Method(RSDConfig, rsd),
-    "hilp": Method(HILPConfig, hilp, offline=True, compared=False),
-    "fb": Method(FBConfig, fb, offline=True, compared=False),
-    "map_elites": Method(MAPElitesConfig, map_elites, compared=False),
+    "hilp": Method(HILPConfig, hilp, offline=True),
+    "fb": Method(FBConfig, fb, offline=True),
+    "map_elites": Method(MAPElitesConfig, map_elites),
 }
 
 FAMILIES: dict[str, tuple[str, ...]] = {

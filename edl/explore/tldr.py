@@ -72,6 +72,8 @@ class TLDRConfig:
     """Moves per gradient step of phi, and transitions per gradient step of SAC."""
     update_every: int = 5
     """Environment steps per gradient step of SAC."""
+    capacity: int = 400_000
+    """Maximum number of transitions in the replay buffer of SAC."""
     particles: int = 512
     """Number of visited states in the pool."""
     neighbours: int = 12
@@ -115,7 +117,7 @@ def tldr(env: Env, config: TLDRConfig) -> Program[SACState, States]:
     learner = SACConfig(
         iterations=config.iterations,
         rollouts=config.rollouts,
-        capacity=max(config.iterations * config.rollouts * env.horizon, 1000),
+        capacity=min(config.iterations * config.rollouts * env.horizon, config.capacity),
         warmup=config.rollouts * env.horizon,
         update_every=config.update_every,
         batch_size=config.batch_size,
@@ -221,8 +223,7 @@ def fit_map(
         rows = resample(row_key, experience.lengths.astype(jnp.float32), config.batch_size)
         share = jax.random.uniform(time_key, (config.batch_size,))
         times = jnp.floor(share * experience.lengths[rows]).astype(jnp.int32)
-        before = experience.paths[rows, times]
-        after = experience.paths[rows, times + 1]
+        before, after = experience.paths[rows, times], experience.paths[rows, times + 1]
         goals = jax.random.permutation(goal_key, after)
         return gradient_step(optimiser, trained, map_loss, before, after, goals, config.slack)
 
@@ -246,5 +247,4 @@ def map_loss(
     multiplier = jnp.exp(params.log_lambda)
     loss = -spread - jax.lax.stop_gradient(multiplier) * mean_slack
     loss += params.log_lambda * jax.lax.stop_gradient(mean_slack)
-    metrics = {"map_distance": jnp.mean(distances), "squared_step": jnp.mean(squares), "lambda": multiplier}
-    return loss, metrics
+    return loss, {"map_distance": jnp.mean(distances), "squared_step": jnp.mean(squares), "lambda": multiplier}

@@ -34,6 +34,14 @@ TYPE_NAMES = {
 RENAMED = {"recall": "objective_batch_size", "refresh": "refresh_rewards", "keep_actions": "target_entropy_share"}
 """Settings that had another name in edl 0.1, whose config files can still be read."""
 
+NEUTRAL: dict[str, dict[str, Any]] = {
+    "SACConfig": {"entropy_in_value": True, "random_episodes": 0},
+    "DIAYNConfig": {"match_policy": False, "sees": "features"},
+    "METRAConfig": {"match_policy": False, "sees": "features", "constraint": "sum"},
+}
+"""Settings that were added within a version, by the name of their config, and the values with which the code computes
+what it computed before. With these values they are no part of an identity, so results that were there stay valid."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunConfig:
@@ -81,9 +89,13 @@ def to_json(config: Any) -> dict[str, Any]:
 
 
 def all_settings(settings: Any) -> Any:
-    """The JSON form of settings with derived fields included: everything that a stage depends on."""
+    """The JSON form of settings with derived fields included: everything that a stage depends on. See `NEUTRAL`."""
     if dataclasses.is_dataclass(settings) and not isinstance(settings, type):
-        return {field.name: all_settings(getattr(settings, field.name)) for field in dataclasses.fields(settings)}
+        neutral = NEUTRAL.get(type(settings).__name__, {})
+        values = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
+        return {
+            name: all_settings(value) for name, value in values.items() if name not in neutral or value != neutral[name]
+        }
     return _to_json_value(settings)
 
 

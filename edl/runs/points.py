@@ -409,15 +409,21 @@ def is_evaluated(each: RunPoint) -> bool:
     return definitions_note(each.folder.read_json(store.METRICS)) is None
 
 
-def evaluate_point(each: RunPoint, context: Context, measure: Measure | None = None) -> dict[str, Any]:
+def evaluate_point(
+    each: RunPoint,
+    context: Context,
+    measure: Measure | None = None,
+    prepare: Callable[[Run], Run] | None = None,
+) -> dict[str, Any]:
     """The metrics of a finished point: read if they are there, and computed otherwise. Figures are left out.
 
-    The numbers of ``measure`` are in a file of its own.
+    The numbers of ``measure`` are in a file of its own. ``prepare`` changes the run before it is evaluated.
     """
     further = None if measure is None else f"{measure.__name__}.json"
     if not is_evaluated(each) or (further is not None and not each.folder.has(further)):
         began = time.perf_counter()
         run = load_point(each, context)
+        run = run if prepare is None else prepare(run)
         found = evaluation.evaluate_run(run)
         if measure is not None and further is not None:
             each.folder.write_json(further, measure(run, found))

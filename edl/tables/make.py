@@ -21,8 +21,18 @@ from edl.runs.executors import LocalExecutor, Task
 from edl.runs.executors.processes import ProcessExecutor
 from edl.runs.interrupt import catch_interrupts
 from edl.runs.pipeline import identity, plan
-from edl.runs.points import LaneContext, env_key, evaluate_point, group_contexts, open_point, program_key, run_group
+from edl.runs.points import (
+    LaneContext,
+    RunPoint,
+    env_key,
+    evaluate_point,
+    group_contexts,
+    open_point,
+    program_key,
+    run_group,
+)
 from edl.runs.progress import SilentProgress
+from edl.runs.resolve import Context
 from edl.runs.store import Folder
 from edl.tables import TABLES
 from edl.tables.explorers import explorers
@@ -33,6 +43,9 @@ from edl.tables.seeds import HARD
 from edl.tables.seeds import MAZES as PAPER_MAZES
 from edl.tables.table import (
     COMPARED,
+    LEADS_MAZES,
+    RANDOM_MAZES,
+    TLDR,
     Records,
     Row,
     TableSettings,
@@ -75,7 +88,7 @@ class Job(NamedTuple):
 
     @property
     def is_slow(self) -> bool:
-        return hasattr(self.rows[0].config.baseline, SLOW_LEARNER)
+        return hasattr(self.rows[0].config.baseline, SLOW_LEARNER) or self.rows[0].facts["method"] == TLDR
 
 
 class JobResult(NamedTuple):
@@ -130,7 +143,7 @@ def expand(names: Sequence[str]) -> list[str]:
 
 def check_settings(settings: TableSettings) -> None:
     check_names(settings.methods, [*COMPARED, EDL_DEFAULT, *explorers(), *ROBOT_METHODS], "method or explorer")
-    check_names(settings.mazes, [*PAPER_MAZES, HARD, *ROBOTS], "maze or robot")
+    check_names(settings.mazes, [*PAPER_MAZES, HARD, RANDOM_MAZES, *LEADS_MAZES, *ROBOTS], "maze or robot")
     for name in ("num_seeds", "tuning_seeds", "maze_seeds", "many_seeds", "num_mazes"):
         if getattr(settings, name) < 1:
             raise ConfigError(f"{name} must be at least 1 (got {getattr(settings, name)}).")
@@ -161,7 +174,7 @@ def jobs_of(rows: Sequence[Row]) -> list[Job]:
     """Rows grouped by their table and their programs, slow jobs first."""
     groups: dict[Hashable, list[Row]] = {}
     for row in rows:
-        key = (row.table, program_key(row.config), row.until, row.measure)
+        key = (row.table, program_key(row.config), row.until, row.measure, row.prepare)
         if row.runner is not None:
             key = (row.table, row.config.env, shared_stage(row))
         groups.setdefault(key, []).append(row)
@@ -217,6 +230,11 @@ class Scheduler:
         self.executor.submit(Task(" ".join(label_of(job.rows[0])), execute, (self.path, job)))
 
 
+def measured(row: Row, point: RunPoint, context: Context) -> dict[str, Any]:
+    """The metrics of the finished run of a row, and what its figure shows."""
+    return evaluate_point(point, context, row.measure or row.drawing, row.prepare)
+
+
 def execute(path: Path, job: Job) -> JobResult:
     """Measure the rows of a job. Their runs are in the folder ``path`` and are resumed if they were stopped."""
     began = time.perf_counter()
@@ -234,6 +252,6 @@ def execute(path: Path, job: Job) -> JobResult:
             if point.failures:
                 results[row.key] = failed_result(row, point.failures[0])
                 continue
-            metrics = interrupt.run_interruptible(lambda p=point, w=where, row=row: evaluate_point(p, w, row.measure))
+            metrics = interrupt.run_interruptible(lambda p=point, w=where, row=row: measured(row, p, w))
             results[row.key] = result_of(row, metrics)
     return JobResult(results, time.perf_counter() - began)

@@ -4,17 +4,16 @@ Every method has the settings that were best in the bottleneck maze, and EDL als
 are those of the table of methods in the bottleneck maze, unless methods are named.
 """
 
-import functools
 from collections.abc import Sequence
 
 import numpy as np
 
 from edl.envs import layout_of
-from edl.envs.random_maze import random_mazes, steps_to_farthest_cell
+from edl.envs.random_maze import steps_to_farthest_cell
 from edl.tables import methods as compared
 from edl.tables.budget import budget, budgeted
 from edl.tables.markdown import NONE, bold, facts_line, markdown_table, million, missing_line
-from edl.tables.methods import label_of, ranking, tuned_config
+from edl.tables.methods import TUNED_IN, label_of, ranking, tuned_config
 from edl.tables.table import (
     BASELINES,
     EDL,
@@ -25,22 +24,17 @@ from edl.tables.table import (
     Table,
     TableSettings,
     is_finished,
+    maze_names,
     total_steps,
 )
 from edl.tables.tuning import SCORE
 
 NAME = "mazes"
-TUNED_IN = "bottleneck"
 EDL_DEFAULT = "edl_default"
 LABELS = {EDL: bold("EDL"), EDL_DEFAULT: f"{bold('EDL')}, default settings"}
 NUM_BASELINES = 5
 LOW_SUCCESS = 0.9
 """A run with a lower goal_success is counted."""
-
-
-@functools.lru_cache(maxsize=8)
-def maze_names(count: int) -> tuple[str, ...]:
-    return tuple(spec.name for spec in random_mazes(count))
 
 
 def key_of(maze: str, method: str) -> str:

@@ -1,33 +1,50 @@
-"""Every method in three mazes, with the same environment steps, and with settings that were tuned in each maze.
+"""Every method with the same environment steps: in three mazes with settings that were tuned there, and in others.
 
 Every method has its best settings of the table `edl.tables.tuning` and other seeds. EDL with an oracle has the settings
-of EDL without one. ``random`` are uniform actions.
+of EDL without one. In ten random mazes and in those of LEADS, every method has the settings that were best in the
+bottleneck maze. ``random`` are uniform actions. All rows of a method are one program.
 """
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
 
 from edl.baselines import METHODS
+from edl.citation import year_of
+from edl.evaluate.statistics import aggregate
 from edl.runs.config import RunConfig
-from edl.tables import tuning
+from edl.runs.evaluation import Evaluation
+from edl.runs.result import Run
+from edl.tables import published, tuning
 from edl.tables.budget import budget, budgeted
 from edl.tables.markdown import NONE, bold, facts_line, markdown_table, mean_cell, million, missing_line
 from edl.tables.table import (
     COMPARED,
     EDL,
     EDL_ORACLE,
+    LEADS_MAZES,
     MAZES,
+    RANDOM_MAZES,
     Records,
     Result,
     Results,
     Row,
     Table,
     TableSettings,
+    maze_names,
+    method_row,
     total_steps,
+    with_values,
 )
-from edl.tables.tuning import SCORE, best_point, with_values
+from edl.tables.tuning import SCORE, best_point
 
 NAME = "methods"
+TUNED_IN = "bottleneck"
+"""The maze whose settings are used in mazes in which nothing was tuned, and whose rollouts are drawn."""
+MAX_RANDOM = 10
+"""Number of random mazes in which all methods are compared."""
 RANDOM = "random"
 SHORT_LABELS = {EDL: bold("EDL"), EDL_ORACLE: "EDL"}
 LABELS = {EDL: bold("EDL, no oracle"), EDL_ORACLE: bold("EDL, oracle"), RANDOM: "random actions"}
@@ -39,6 +56,8 @@ COLUMNS = {
     "goal_success": "goal_success",
     "discriminability": "discriminability",
 }
+OVERVIEW = (SCORE, "skill_coverage")
+"""The metrics of the table over all mazes."""
 README_COLUMNS = ("best_skill_distance", "skill_coverage", "mutual_information")
 README_METHODS = ("reverse_mi", "forward_mi", "diayn", "metra")
 """The baselines of the short table, besides the best one."""
@@ -64,23 +83,46 @@ def tuned_config(
     return with_values(config, best["settings"]), {"tuned": True, "point": best["point"], "settings": best["settings"]}
 
 
-def rows_for(settings: TableSettings, records: Records, methods: list[str], mazes: list[str]) -> list[Row]:
+def tuned_in(maze: str) -> str:
+    """The maze whose settings a method has in a maze."""
+    return maze if maze in MAZES else TUNED_IN
+
+
+def rows_for(settings: TableSettings, records: Records, methods: list[str], mazes: Sequence[str]) -> list[Row]:
     """The rows of methods in mazes whose tuning is finished, and the tuning of the others."""
-    steps = budget(settings)
-    found = tuning.rows_for(settings, methods, mazes) if settings.tuned else []
+    steps, found = budget(settings), []
+    if settings.tuned:
+        found += tuning.rows_for(settings, methods, dict.fromkeys(map(tuned_in, mazes)))
     for maze in mazes:
+        num_seeds = settings.num_seeds if maze in MAZES else settings.maze_seeds
         for method in methods:
-            base = budgeted(settings, maze, method, steps, num_seeds=settings.num_seeds)
-            tuned = tuned_config(settings, records, base, maze, method)
+            base = budgeted(settings, maze, method, steps, num_seeds=num_seeds)
+            tuned = tuned_config(settings, records, base, tuned_in(maze), method)
             if tuned is not None:
                 config, facts = tuned
-                facts = {"method": method, "budget": steps, **facts}
-                found.append(Row(NAME, key_of(maze, method), config, facts))
+                drawing = skill_paths if maze == TUNED_IN else None
+                found.append(
+                    method_row(NAME, key_of(maze, method), method, config, {"budget": steps, **facts}, drawing)
+                )
     return found
 
 
+def all_mazes(settings: TableSettings) -> list[str]:
+    """The mazes of the table. The name `RANDOM_MAZES` stands for all random ones."""
+    chosen = settings.chosen_mazes((*MAZES, RANDOM_MAZES, *LEADS_MAZES))
+    random = maze_names(min(settings.num_mazes, MAX_RANDOM))
+    return [maze for name in chosen for maze in (random if name == RANDOM_MAZES else [name])]
+
+
 def rows(settings: TableSettings, records: Records) -> list[Row]:
-    return rows_for(settings, records, settings.chosen_methods(COMPARED), settings.chosen_mazes(MAZES))
+    return rows_for(settings, records, settings.chosen_methods(COMPARED), all_mazes(settings))
+
+
+def skill_paths(run: Run, found: Evaluation) -> dict[str, Any]:
+    """One rollout of each skill of the first seed, for the figure with a panel per method."""
+    assert found.episodes is not None
+    first = next(index for index in range(run.config.num_seeds) if index not in run.failed)
+    return {"paths": np.asarray(found.episodes.features)[first, :, 0].round(2).tolist()}
 
 
 def ranking(results: Results, maze: str, methods: list[str]) -> list[str]:
@@ -94,9 +136,13 @@ def results_in(results: Results, maze: str) -> dict[str, Result]:
     return {method: results[key] for method in COMPARED if (key := key_of(maze, method)) in results}
 
 
-def random_cells(found: dict[str, Result], columns: Iterable[str]) -> list[str]:
+def random_values(found: Iterable[Result]) -> dict[str, float]:
     """The metrics of uniform actions, which every run measures next to its own."""
-    random = next((each["random"] for each in reversed(found.values()) if each.get("random")), {})
+    return next((each["random"] for each in reversed(list(found)) if each.get("random")), {})
+
+
+def random_cells(found: dict[str, Result], columns: Iterable[str]) -> list[str]:
+    random = random_values(found.values())
     return [f"{random[name]:.2f}" if name in random else NONE for name in columns]
 
 
@@ -142,12 +188,81 @@ def readme_view(results: Results) -> str:
     return f"{about(found)}\n\n{table}"
 
 
+def in_random_mazes(results: Results) -> dict[str, list[Result]]:
+    """The results in random mazes that have not failed, by method, in the order of the table."""
+    chosen = {key: each for key, each in results.items() if key.startswith(f"{RANDOM_MAZES}:") and "mean" in each}
+    found = {method: [each for each in chosen.values() if each["method"] == method] for method in COMPARED}
+    return {method: each for method, each in found.items() if each}
+
+
+def over_mazes(found: Sequence[Result], names: Iterable[str]) -> Result:
+    """Means and intervals over mazes, of the means over the seeds of each maze."""
+    names = [name for name in names if all(name in each["mean"] for each in found)]
+    means = aggregate([{name: each["mean"][name] for name in names} for each in found])
+    return {
+        "num_seeds": len(found),
+        "mean": {name: means[name]["mean"] for name in names},  # type: ignore[index]
+        "ci95": {name: means[name]["ci95"] for name in names},  # type: ignore[index]
+    }
+
+
+def random_view(results: Results) -> str:
+    """All methods over the random mazes."""
+    found = in_random_mazes(results)
+    if not found:
+        return "Random mazes: not measured."
+    everything = {key: each for key, each in results.items() if key.startswith(f"{RANDOM_MAZES}:")}
+    at_random = [each["random"] for each in next(iter(found.values()))]
+    means = {name: f"{np.mean([each[name] for each in at_random]):.2f}" for name in COLUMNS if name in at_random[0]}
+    lines = [[label_of(RANDOM), "", *(means.get(name, NONE) for name in COLUMNS)]]
+    for method, each in found.items():
+        runs = sum(len(result["per_seed"]) for result in each)
+        pooled = over_mazes(each, COLUMNS)
+        lines.append([label_of(method), f"{len(each)}, {runs}", *(mean_cell(pooled, name) for name in COLUMNS)])
+    table = markdown_table(["random mazes", "mazes, runs", *COLUMNS.values()], lines)
+    failed = [f"{label_of(each['method'])} in {each['env']}" for each in everything.values() if "failed" in each]
+    notes = f"\n\nFailed: {', '.join(failed)}." if failed else ""
+    missing = missing_line([label_of(each) for each in COMPARED if each not in found])
+    return f"{facts_line(everything)} Means and intervals over mazes.\n\n{table}{missing}{notes}"
+
+
+def overview(results: Results) -> str:
+    """All methods in all mazes, in one table: two metrics each."""
+    places = {maze: results_in(results, maze) for maze in (MAZES[0], MAZES[-1])}
+    pooled = {method: over_mazes(each, OVERVIEW) for method, each in in_random_mazes(results).items()}
+    everything = {**places, "random mazes": pooled}
+    lines = []
+    for method in COMPARED:
+        cells = [each.get(method, {}) for each in everything.values()]
+        if any(cells):
+            year = year_of(EDL if method == EDL_ORACLE else method)
+            measured = [mean_cell(each, name) for each in cells for name in OVERVIEW]
+            lines.append([label_of(method), NONE if year is None else str(year), *measured])
+    head = ["method", "year", *(f"{place}: {name}" for place in everything for name in OVERVIEW)]
+    return markdown_table(head, lines) if lines else "Not measured."
+
+
 def view(results: Results) -> str:
-    return "\n\n".join(f"## {maze}\n\n{maze_view(maze, results)}" for maze in MAZES)
+    parts = {
+        "All mazes": overview(results),
+        **{maze: maze_view(maze, results) for maze in MAZES},
+        "Random mazes": random_view(results),
+        "The mazes of LEADS": published.leads_view(results),
+        "Published numbers": published.information_view(results),
+    }
+    return "\n\n".join(f"## {title}\n\n{text}" for title, text in parts.items())
 
 
 TABLE = Table(
     "Every method with the same environment steps",
     rows,
-    {"": view, "readme": readme_view, **{maze: functools.partial(maze_view, maze) for maze in MAZES}},
+    {
+        "": view,
+        "readme": readme_view,
+        "overview": overview,
+        RANDOM_MAZES: random_view,
+        "leads": published.leads_view,
+        "published": published.information_view,
+        **{maze: functools.partial(maze_view, maze) for maze in MAZES},
+    },
 )

@@ -4,14 +4,22 @@ A row names its run. Rows of a table whose runs share their programs (see `edl.r
 one job. The result of a row is plain JSON: numbers per seed, the settings, the environment steps, and how it was made.
 """
 
+import dataclasses
+import functools
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
+
 from edl.baselines import METHODS
+from edl.baselines.goal_skills import medoids
+from edl.baselines.pick_rules import TargetAsGoal
 from edl.config import check_name
+from edl.envs.random_maze import random_mazes
 from edl.evaluate.metrics import CURRENT_DEFINITIONS, METRICS
 from edl.evaluate.statistics import aggregate
 from edl.runs.config import RunConfig
@@ -20,6 +28,7 @@ from edl.runs.pipeline import run_identity
 from edl.runs.points import Measure
 from edl.runs.provenance import provenance
 from edl.runs.resolve import resolve_config
+from edl.runs.result import Run
 
 Result = Mapping[str, Any]
 """The result of a row, as JSON."""
@@ -30,10 +39,15 @@ Records = Mapping[str, Results]
 
 MAZES = ("square", "tree", "bottleneck")
 """The mazes in which methods are tuned and compared."""
-EDL, EDL_ORACLE = "edl", "edl_oracle"
-BASELINES = tuple(name for name, method in METHODS.items() if method.compared)
-COMPARED = (*BASELINES, EDL_ORACLE, EDL)
-"""All methods of a comparison. ``edl`` explores by itself."""
+RANDOM_MAZES = "random"
+"""Stands for the random mazes where the mazes of a table are named."""
+LEADS_MAZES = ("leads_easy", "leads_u", "leads_hard")
+EDL, EDL_ORACLE, TLDR = "edl", "edl_oracle", "tldr"
+BASELINES = tuple(METHODS)
+COMPARED = (*BASELINES, TLDR, EDL_ORACLE, EDL)
+"""All methods of a comparison. ``edl`` explores by itself; ``tldr`` is an explorer whose policy reaches goals."""
+EXPLORED_BY = {EDL_ORACLE: "oracle", TLDR: TLDR}
+"""Rows of runs of EDL with another explorer."""
 FAILED_SKILL = 0.9
 """A skill fails if a smaller share of its rollouts reaches its goal."""
 
@@ -58,8 +72,8 @@ class TableSettings(NamedTuple):
 
     def config(self, env: str, method: str = EDL, **settings: Any) -> RunConfig:
         """The config of a method in a maze: its defaults, with ``settings`` and ``adjust`` applied."""
-        if method == EDL_ORACLE:
-            method, settings = EDL, {"explore": "oracle", **settings}
+        if method in EXPLORED_BY:
+            method, settings = EDL, {"explore": EXPLORED_BY[method], **settings}
         return resolve_config(self.adjust(resolve_config(RunConfig(env=env, method=method, **settings))))
 
     def chosen_methods(self, known: Sequence[str]) -> list[str]:
@@ -73,7 +87,9 @@ class Row(NamedTuple):
     """A row to measure: the table and key of its result, its run, and facts that are copied to the result.
 
     ``until`` is the last stage of the run. ``measure`` is a module-level function that computes further numbers. With
-    a ``runner``, the row is not a run that is evaluated as usual: the runner does all of it.
+    a ``runner``, the row is not a run that is evaluated as usual: the runner does all of it. ``prepare`` is a
+    module-level function that changes the run before its evaluation. ``drawing`` computes what a figure shows; a result
+    without it is finished all the same.
     """
 
     table: str
@@ -83,11 +99,13 @@ class Row(NamedTuple):
     until: str = "learn"
     measure: Measure | None = None
     runner: "Runner | None" = None
+    prepare: Callable[[Run], Run] | None = None
+    drawing: Measure | None = None
 
     @property
     def identity(self) -> str:
         """A hash of everything that the result depends on."""
-        function = self.measure or self.runner
+        function = self.measure or self.runner or self.prepare
         measured = None if function is None else function.__name__
         text = f"{run_identity(self.config)} {self.until} {measured} {CURRENT_DEFINITIONS}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -109,6 +127,56 @@ class Table(NamedTuple):
     views: Mapping[str, Callable[[Results], str]]
     on_request: bool = False
     """Not part of ``all``: it must be named, e.g. because it needs an accelerator."""
+
+
+def method_row(
+    table: str, key: str, method: str, config: RunConfig, facts: dict[str, Any], drawing: Measure | None = None
+) -> Row:
+    """The row of a method of `COMPARED`, whose run ends with the stage that trains the method's policy."""
+    prepare = with_explorers_policy if method == TLDR else None
+    return Row(
+        table, key, config, {"method": method, **facts}, until=last_stage(method), prepare=prepare, drawing=drawing
+    )
+
+
+def last_stage(method: str) -> str:
+    """The stage that trains a method's policy: for TLDR, an explorer, it is the first."""
+    return "explore" if method == TLDR else "learn"
+
+
+def with_explorers_policy(run: Run) -> Run:
+    """An exploration as a run with skills: the explorer's policy, for goals that are the medoids of its states."""
+    assert run.states is not None
+    assert run.states.policy is not None
+    examples = jax.jit(jax.vmap(lambda samples: medoids(samples, run.config.num_skills)))
+    goals = examples(jnp.asarray(run.states.samples))
+    policy = dataclasses.replace(run.states.policy, codes=goals, goals=goals, pick=TargetAsGoal())
+    return dataclasses.replace(run, policy=policy)
+
+
+@functools.lru_cache(maxsize=8)
+def maze_names(count: int) -> tuple[str, ...]:
+    """The names of the first random mazes of the fixed sequence."""
+    return tuple(spec.name for spec in random_mazes(count))
+
+
+def setting(config: Any, path: str) -> Any:
+    """The setting of a config with this path, e.g. ``learner.ppo.entropy_weight``."""
+    for name in path.split("."):
+        config = getattr(config, name)
+    return config
+
+
+def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
+    """A config with other values of these settings."""
+    for path, value in values.items():
+        config = _replaced(config, path.split("."), value)
+    return config
+
+
+def _replaced(config: Any, path: list[str], value: Any) -> Any:
+    name, *rest = path
+    return dataclasses.replace(config, **{name: _replaced(getattr(config, name), rest, value) if rest else value})
 
 
 def folder_name(row: Row) -> str:

@@ -1,16 +1,15 @@
 """Tuning: every method gets the same small grid in every maze, and EDL no more than the others.
 
 The grid has nine points: the defaults, and the eight combinations of a low and a high value of three settings: the
-entropy weight, the learning rate, and the method's main weight (`TUNABLES`). Each point has three seeds and
-`TUNING_SHARE` of the budget. The point with the lowest mean best_skill_distance, a metric that all methods have, is
-then run with other seeds for the table of methods. All points in all mazes are one program per method.
+entropy weight, the learning rate, and the method's main weight, or what comes near them (`TUNABLES`). Each point has
+three seeds and `TUNING_SHARE` of the budget. The point with the lowest mean best_skill_distance, a metric that all
+methods have, is then run with other seeds for the table of methods. All points in all mazes are one program per method.
 """
 
-import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from edl.runs.config import RunConfig
 from edl.tables.budget import budget, budgeted
@@ -27,6 +26,9 @@ from edl.tables.table import (
     Table,
     TableSettings,
     is_finished,
+    method_row,
+    setting,
+    with_values,
 )
 
 NAME = "tuning"
@@ -48,6 +50,7 @@ class Tunables(NamedTuple):
     main_values: tuple[float, float]
     entropy: str = "entropy_weight"
     entropy_factor: float = ENTROPY_FACTOR
+    rate: str = "learning_rate"
 
     @property
     def entropy_path(self) -> str:
@@ -56,7 +59,7 @@ class Tunables(NamedTuple):
     @property
     def rate_paths(self) -> tuple[str, ...]:
         """Settings that are multiplied together: PPO's schedule has a first and a last learning rate."""
-        names = ("learning_rate", "last_learning_rate") if self.learner.endswith("ppo") else ("learning_rate",)
+        names = (self.rate, "last_learning_rate") if self.learner.endswith("ppo") else (self.rate,)
         return tuple(f"{self.learner}.{name}" for name in names)
 
 
@@ -88,6 +91,12 @@ TUNABLES: dict[str, Tunables] = {
     "becl": Tunables(SAC, "baseline.temperature", (0.2, 1.0)),
     "disco_dance": Tunables(SAC, "baseline.guidance", (0.02, 0.5)),
     "rsd": Tunables(SAC, "baseline.novelty", (0.2, 5.0), "target_entropy_share", 2.0),
+    # HILP has no entropy weight: the inverse temperature of its advantages is what comes near one.
+    "hilp": Tunables("baseline", "baseline.expectile", (0.9, 0.98), "temperature"),
+    "fb": Tunables("baseline", "baseline.orthonormality", (0.2, 5.0)),
+    # Evolution has no gradients: both deviations of its variation are tuned instead.
+    "map_elites": Tunables("baseline", "baseline.cell", (0.25, 1.0), "line_sigma", 2.0, "iso_sigma"),
+    "tldr": Tunables("explorer", "explorer.first_lambda", (10.0, 100.0)),
 }
 """What is tuned for each method. Settings are paths in `RunConfig`, and all are floats: a grid is one program."""
 
@@ -106,25 +115,6 @@ def values_at(config: RunConfig, method: str, signs: Signs) -> dict[str, float]:
     values |= {path: setting(config, path) * RATE_FACTOR**rate for path in tunables.rate_paths}
     low, high = tunables.main_values
     return values | {tunables.main: (low, setting(config, tunables.main), high)[main + 1]}
-
-
-def setting(config: Any, path: str) -> Any:
-    """The setting of a config with this path, e.g. ``learner.ppo.entropy_weight``."""
-    for name in path.split("."):
-        config = getattr(config, name)
-    return config
-
-
-def with_values(config: RunConfig, values: Mapping[str, float]) -> RunConfig:
-    """A config with other values of these settings."""
-    for path, value in values.items():
-        config = _replaced(config, path.split("."), value)
-    return config
-
-
-def _replaced(config: Any, path: list[str], value: float) -> Any:
-    name, *rest = path
-    return dataclasses.replace(config, **{name: _replaced(getattr(config, name), rest, value) if rest else value})
 
 
 def tuning_steps(settings: TableSettings) -> int:
@@ -148,8 +138,8 @@ def grid_of(settings: TableSettings, maze: str, method: str) -> tuple[Row, ...]:
     found = []
     for point, signs in POINTS.items():
         values = values_at(base, method, signs)
-        facts = {"method": method, "point": point, "settings": values, "budget": steps}
-        found.append(Row(NAME, key_of(maze, method, point), with_values(base, values), facts))
+        facts = {"point": point, "settings": values, "budget": steps}
+        found.append(method_row(NAME, key_of(maze, method, point), method, with_values(base, values), facts))
     return tuple(found)
 
 

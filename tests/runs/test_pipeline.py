@@ -20,10 +20,11 @@ from edl.learn import LearnConfig
 from edl.program import Method, one_shot
 from edl.rl.ppo import PPOConfig
 from edl.runs import store, tensors
-from edl.runs.config import RunConfig
+from edl.runs.config import NEUTRAL, RunConfig, all_settings
 from edl.runs.pipeline import STAGES, check_explored, identity, outlines, plan, run_identity, stage_keys
 from edl.runs.resolve import make_context, resolve_config
 from edl.runs.session import needed_stages
+from edl.tables.table import setting, with_values
 
 CONFIG = resolve_config(RunConfig(env="square", explore="oracle", discover="kmeans", num_skills=3))
 
@@ -221,3 +222,16 @@ def test_identical_states_for_several_skills_are_rejected(tmp_path):
     np.save(data, np.zeros((50, 2), np.float32))
     with pytest.raises(ConfigError, match="num_skills=3 exceeds the 1 different states"):
         edl.run("square", **{**SETTINGS, "explore": f"dataset:{data}", "explorer": None})
+
+
+@pytest.mark.parametrize(("method", "name"), [("metra", "METRAConfig"), ("diayn", "DIAYNConfig"), ("csf", "SACConfig")])
+def test_settings_that_were_added_are_no_part_of_an_identity_until_they_do_something(method, name):
+    config = resolve_config(RunConfig(env="square", method=method))
+    owner = "baseline.sac" if name == "SACConfig" else "baseline"
+    assert type(setting(config, owner)).__name__ == name
+    left_out = all_settings(setting(config, owner))
+    for added, neutral in NEUTRAL[name].items():
+        assert setting(config, f"{owner}.{added}") == neutral
+        assert added not in left_out
+        other = {"sees": "observation", "constraint": "mean", "random_episodes": 3}.get(added, not neutral)
+        assert run_identity(with_values(config, {f"{owner}.{added}": other})) != run_identity(config)

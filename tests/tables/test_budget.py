@@ -2,6 +2,7 @@
 
 import pytest
 
+from edl.baselines import METHODS
 from edl.config import ConfigError
 from edl.envs.maze import HORIZON
 from edl.tables import TableSettings
@@ -14,10 +15,11 @@ from edl.tables.budget import (
     stage_steps,
     with_budget,
 )
-from edl.tables.table import BASELINES, COMPARED, EDL, EDL_ORACLE
+from edl.tables.table import BASELINES, COMPARED, EDL, EDL_ORACLE, TLDR, last_stage
 from tests.laws.cases import quick_first
 
 SETTINGS = TableSettings()
+OFFLINE = [name for name, method in METHODS.items() if method.offline]
 
 
 def test_the_budget_is_what_edl_is_configured_for():
@@ -34,7 +36,11 @@ def test_the_budget_is_what_edl_is_configured_for():
 def test_every_method_uses_the_budget_up_to_one_iteration(method):
     steps = budget(SETTINGS)
     config = budgeted(SETTINGS, "bottleneck", method, steps)
-    assert steps - SAC_ROLLOUTS * HORIZON < configured_steps(config) <= steps
+    taken = configured_steps(config, last_stage(method))
+    if method in OFFLINE:
+        assert taken == stage_steps(budgeted(SETTINGS, "bottleneck", EDL, steps))["explore"]
+    else:
+        assert steps - SAC_ROLLOUTS * HORIZON < taken <= steps
 
 
 @pytest.mark.parametrize("method", quick_first(BASELINES))
@@ -52,3 +58,11 @@ def test_a_smaller_budget_shortens_edl_and_a_larger_one_does_not_lengthen_it():
     assert with_budget(base, 10**9) == base
     with pytest.raises(ConfigError, match="steps must be more than the 100000 steps"):
         with_budget(base, 50_000)
+
+
+def test_tldr_has_the_replay_of_sac_and_its_policy_is_that_of_the_first_stage():
+    config = budgeted(SETTINGS, "square", TLDR, 1_000_000)
+    assert (config.method, config.explore, last_stage(TLDR)) == (EDL, "tldr", "explore")
+    assert config.explorer.rollouts == SAC_ROLLOUTS
+    assert config.explorer.update_every == SAC_UPDATE_EVERY
+    assert config.explorer.iterations == 1_000_000 // (SAC_ROLLOUTS * HORIZON)

@@ -14,8 +14,10 @@ PPO = PPOConfig(iterations=2, rollouts=4, epochs=1, minibatches=2, hidden=(8,))
 
 def tiny(config):
     """The same run with a fast explorer and discoverer, and small networks."""
+    explorer = {"explore": "random_walk", "explorer": RandomWalkConfig(iterations=4, rollouts=8, num_samples=256)}
     if config.method != "edl":
-        return dataclasses.replace(config, num_skills=3, baseline=shrink(config.baseline))
+        changes = {} if config.explorer is None else explorer
+        return dataclasses.replace(config, num_skills=3, baseline=shrink(config.baseline), **changes)
     learner = dataclasses.replace(
         LearnConfig(distance="euclidean", focus=config.learner.focus),
         ppo=dataclasses.replace(
@@ -26,9 +28,10 @@ def tiny(config):
         ),
     )
     changes = {"num_skills": 3, "discover": "kmeans", "discoverer": KMeansConfig(), "learner": learner, "scout": None}
-    if config.explore != "oracle":
-        explorer = RandomWalkConfig(iterations=4, rollouts=8, num_samples=256)
-        changes |= {"explore": "random_walk", "explorer": explorer}
+    if config.explore == "tldr":
+        changes |= {"explorer": shrink(config.explorer)}
+    elif config.explore != "oracle":
+        changes |= explorer
     return dataclasses.replace(config, **changes)
 
 
