@@ -10,11 +10,14 @@ import numpy as np
 from jaxtyping import PyTree
 
 from edl.config import ConfigError, check
+from edl.evaluate.skill_rollouts import NUM_ROLLOUTS
+from edl.evaluate.summary import NUM_TARGETS
 from edl.runs.config import RunConfig
 from edl.runs.driver import Outline
 
 MAX_COUNT = 2**31 - 1
 """Iterations are counted in 32 bits."""
+MAX_ITERATIONS = 100_000_000
 MAX_SKILLS = 100_000
 MAX_SEEDS = 100_000
 KEY_BYTES = 8
@@ -24,31 +27,61 @@ MAX_ENV_STEPS_PER_SECOND = 1e9
 MAX_ITERATIONS_PER_SECOND = 1e5
 MAX_DAYS = 60
 SECONDS_PER_DAY = 86400
-EVALUATION_BYTES = 20 * 1000 * 8
-"""Bytes per skill that the evaluation needs: the distances of 20 rollouts to 1,000 points."""
+USUAL_ITERATIONS_PER_SECOND = 1e3
+"""What one run of the default learner reaches on a fast GPU."""
+EVALUATION_BYTES = 5 * NUM_ROLLOUTS * NUM_TARGETS * 8
+"""Bytes per skill that the evaluation needs: the distances from the last states to all targets, of the skills and of
+random actions, a resample of each, and one for temporary arrays."""
+EVALUATION_SECONDS = 1.0
+"""What the evaluation of a seed with ten skills takes."""
 
 
 def check_sizes(config: RunConfig) -> None:
-    """Refuse numbers that are too large to build the programs of a run."""
+    """Refuse numbers that are too large to build the programs of a run on any machine."""
     check(
         config.num_skills <= MAX_SKILLS,
-        f"num_skills must be at most {MAX_SKILLS} (got {config.num_skills}). Ask for fewer skills.",
+        f"{_evaluation(config)}, and must be at most {MAX_SKILLS}. Ask for fewer skills.",
     )
+    days = config.num_seeds * EVALUATION_SECONDS / SECONDS_PER_DAY
     check(
         config.num_seeds <= MAX_SEEDS,
-        f"num_seeds must be at most {MAX_SEEDS} (got {config.num_seeds}). Start several runs with other --seed.",
-    )
-    free, evaluation = total_memory(), config.num_skills * EVALUATION_BYTES
-    check(
-        evaluation <= free,
-        f"num_skills={config.num_skills} needs about {format_bytes(evaluation)} of memory to evaluate, and there are "
-        f"{format_bytes(free)}. Ask for fewer skills.",
+        f"num_seeds={config.num_seeds} would take about {days:,.0f} days to evaluate, and must be at most {MAX_SEEDS}. "
+        "Start several runs with other --seed.",
     )
     for path, value in _integers(config, ""):
         check(value <= MAX_COUNT, f"{path} must be at most {MAX_COUNT} (got {value}). Choose a smaller number.")
         if path.rsplit(".", 1)[-1] == "iterations":
-            _check_time(f"{path}={value}", value, 0)
-            _check_memory(f"{path}={value}", value * KEY_BYTES, free)
+            _check_iterations(path, value)
+
+
+def check_skills(config: RunConfig) -> None:
+    """Refuse more skills than can be evaluated on this machine, or than the discoverer has samples of p(s)."""
+    needed, free = _evaluation(config), total_memory()
+    check(
+        config.num_skills * EVALUATION_BYTES <= free,
+        f"{needed}, and there are {format_bytes(free)}. Ask for fewer skills.",
+    )
+    samples = getattr(config.discoverer, "num_samples", config.num_skills)
+    check(
+        config.num_skills <= samples,
+        f"num_skills={config.num_skills} exceeds num_samples={samples}: raise num_samples of the discoverer "
+        f"(--discoverer.num-samples {config.num_skills}), or ask for fewer skills. {needed}.",
+    )
+
+
+def _evaluation(config: RunConfig) -> str:
+    needed = format_bytes(config.num_skills * EVALUATION_BYTES)
+    return f"num_skills={config.num_skills} needs about {needed} of memory to evaluate"
+
+
+def _check_iterations(path: str, value: int) -> None:
+    days = value / USUAL_ITERATIONS_PER_SECOND / SECONDS_PER_DAY
+    check(
+        value <= MAX_ITERATIONS,
+        f"{path}={value} would take about {days:,.0f} days at {USUAL_ITERATIONS_PER_SECOND:,.0f} iterations per second, "
+        f"and must be at most {MAX_ITERATIONS}. Choose a smaller number.",
+    )
+    _check_memory(f"{path}={value}", value * KEY_BYTES, total_memory())
 
 
 def traced(trace: Callable[[], dict[str, Outline]]) -> dict[str, Outline]:
