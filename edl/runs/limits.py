@@ -20,6 +20,10 @@ MAX_COUNT = 2**31 - 1
 MAX_ITERATIONS = 100_000_000
 MAX_SKILLS = 100_000
 MAX_SEEDS = 100_000
+MEMORY_SHARE = 0.75
+"""Share of the memory that a run may need by these estimates, which leave out temporary arrays."""
+COPIES_TO_SAVE = 2
+"""Arrays are copied twice while they are written: to bytes, and to the bytes of the file."""
 KEY_BYTES = 8
 """Every iteration of every seed has a random key."""
 MAX_ENV_STEPS_PER_SECOND = 1e9
@@ -56,10 +60,10 @@ def check_sizes(config: RunConfig) -> None:
 
 def check_skills(config: RunConfig) -> None:
     """Refuse more skills than can be evaluated on this machine, or than the discoverer has samples of p(s)."""
-    needed, free = _evaluation(config), total_memory()
+    needed, usable = _evaluation(config), usable_memory()
     check(
-        config.num_skills * EVALUATION_BYTES <= free,
-        f"{needed}, and there are {format_bytes(free)}. Ask for fewer skills.",
+        config.num_skills * EVALUATION_BYTES <= usable,
+        f"{needed}, and {format_bytes(usable)} can be used. Ask for fewer skills.",
     )
     samples = getattr(config.discoverer, "num_samples", config.num_skills)
     check(
@@ -81,7 +85,7 @@ def _check_iterations(path: str, value: int) -> None:
         f"{path}={value} would take about {days:,.0f} days at {USUAL_ITERATIONS_PER_SECOND:,.0f} iterations per second, "
         f"and must be at most {MAX_ITERATIONS}. Choose a smaller number.",
     )
-    _check_memory(f"{path}={value}", value * KEY_BYTES, total_memory())
+    _check_memory(f"{path}={value}", value * KEY_BYTES)
 
 
 def traced(trace: Callable[[], dict[str, Outline]]) -> dict[str, Outline]:
@@ -100,19 +104,21 @@ def check_estimates(config: RunConfig, found: Mapping[str, Outline]) -> None:
 
     Seeds run in parts that fit, so one seed has to fit together with the artifacts of all.
     """
-    free, artifacts = total_memory(), 0
+    artifacts = 0
     for name, each in found.items():
-        artifacts += tree_bytes(each.artifact)
+        saved = tree_bytes(each.artifact)
+        artifacts += saved
         state = tree_bytes(each.state) / config.num_seeds + each.iterations * KEY_BYTES
         what = f"stage {name!r} with {each.iterations} iterations and num_seeds={config.num_seeds}"
-        _check_memory(what, state + artifacts, free)
+        _check_memory(what, state + artifacts + COPIES_TO_SAVE * saved)
         _check_time(what, each.iterations, each.env_steps * config.num_seeds)
 
 
-def _check_memory(what: str, needed: int | float, free: float) -> None:
-    if needed > free:
+def _check_memory(what: str, needed: int | float) -> None:
+    usable = usable_memory()
+    if needed > usable:
         raise ConfigError(
-            f"{what} needs at least {format_bytes(needed)} of memory, and there are {format_bytes(free)}. "
+            f"{what} needs at least {format_bytes(needed)} of memory, and {format_bytes(usable)} can be used. "
             "Choose smaller numbers."
         )
 
@@ -147,6 +153,10 @@ def tree_bytes(tree: PyTree) -> int:
 def _without_keys(tree: PyTree) -> PyTree:
     is_key = lambda leaf: jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)  # noqa: E731
     return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if is_key(leaf) else leaf, tree)
+
+
+def usable_memory() -> float:
+    return MEMORY_SHARE * total_memory()
 
 
 def total_memory() -> float:

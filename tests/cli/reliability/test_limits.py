@@ -17,8 +17,9 @@ from tests.cli.settings import TINY
         (["--num-seeds", "1000000000"], r"num_seeds=1000000000 would take about 11,574 days to evaluate"),
         (["--num-skills", "1000000000"], r"num_skills=1000000000 needs about 728 TiB of memory to evaluate"),
         (["--explorer.rollouts", "1000000000"], "the arrays of this run are too large"),
-        (["--explorer.rollouts", "10000000"], r"stage 'explore' .* needs at least .* of memory, and there are"),
-        (["--learner.ppo.hidden", "1000000"], r"stage 'learn' .* needs at least .* of memory, and there are"),
+        (["--explorer.rollouts", "10000000"], r"stage 'explore' .* needs at least .* of memory, and 3 GiB can be used"),
+        (["--explorer.num-samples", "200000000"], r"stage 'explore' .* needs at least 4\.47 GiB of memory"),
+        (["--learner.ppo.hidden", "1000000"], r"stage 'learn' .* needs at least .* of memory, and 3 GiB can be used"),
     ],
 )
 def test_absurd_numbers_are_refused_before_any_stage_runs(check_rejected, tmp_path, monkeypatch, words, message):
@@ -36,14 +37,14 @@ def test_iterations_are_refused_by_their_time_on_a_machine_of_any_size(check_rej
 
 def test_many_skills_are_refused_by_the_memory_of_their_evaluation(monkeypatch):
     monkeypatch.setattr(limits, "total_memory", lambda: 4.0 * 2**30)
-    limits.check_skills(RunConfig(num_skills=5000))
+    limits.check_skills(RunConfig(num_skills=4000))
     with pytest.raises(ConfigError, match=r"num_skills=50000 needs about 37\.3 GiB of memory to evaluate"):
         limits.check_skills(RunConfig(num_skills=50_000))
     limits.check_sizes(RunConfig(num_skills=50_000))  # a smaller machine can load the run
 
 
 def test_more_skills_than_samples_are_refused_with_an_estimate(check_rejected, tmp_path, monkeypatch):
-    monkeypatch.setattr(limits, "total_memory", lambda: 4.0 * 2**30)
+    monkeypatch.setattr(limits, "total_memory", lambda: 8.0 * 2**30)
     check_rejected(
         ["run", "--env", "square", "--num-skills", "5000", "--out", tmp_path / "run"],
         r"num_skills=5000 exceeds num_samples=4096: raise num_samples .*\(--discoverer\.num-samples 5000\), or ask for "
