@@ -58,7 +58,8 @@ def choose_places(
     def mean(distances: Float[Array, "*c m"]) -> Float[Array, "*c"]:
         return jnp.sum(jnp.where(mass > 0, mass * distances, 0.0), axis=-1)
 
-    def move(chosen: Int[Array, " k"], _: None) -> tuple[Int[Array, " k"], None]:
+    def move(state: tuple[Int[Array, " k"], Int[Array, ""]]) -> tuple[Int[Array, " k"], Int[Array, ""]]:
+        chosen, left = state
         to_goals = distances[chosen]
         nearest = jnp.arange(num_skills)[:, None] == jnp.argmin(to_goals, axis=0)
         first, second = jnp.min(to_goals, axis=0), jnp.min(jnp.where(nearest, jnp.inf, to_goals), axis=0)
@@ -66,7 +67,8 @@ def choose_places(
         costs = mean(jnp.minimum(distances, without_goal[codes]))
         cost, best = mean(first), jnp.argmin(costs)
         worthwhile = costs[best] < (1.0 - MIN_SAVING / num_skills) * cost
-        return chosen.at[codes[best]].set(jnp.where(worthwhile, best, chosen[codes[best]])), None
+        moved = chosen.at[codes[best]].set(jnp.where(worthwhile, best, chosen[codes[best]]))
+        return moved, jnp.where(worthwhile, left - 1, 0)  # where no move is worthwhile, none will be
 
-    chosen, _ = jax.lax.scan(move, jnp.arange(num_skills), length=MOVES_PER_GOAL * num_skills)
-    return chosen
+    start = (jnp.arange(num_skills), jnp.int32(MOVES_PER_GOAL * num_skills))
+    return jax.lax.while_loop(lambda state: state[1] > 0, move, start)[0]

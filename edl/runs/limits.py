@@ -10,13 +10,20 @@ import numpy as np
 from jaxtyping import PyTree
 
 from edl.config import ConfigError, check
+from edl.evaluate.skill_rollouts import NUM_ROLLOUTS
+from edl.evaluate.summary import NUM_TARGETS
 from edl.runs.config import RunConfig
 from edl.runs.driver import Outline
 
 MAX_COUNT = 2**31 - 1
 """Iterations are counted in 32 bits."""
+MAX_ITERATIONS = 100_000_000
 MAX_SKILLS = 100_000
 MAX_SEEDS = 100_000
+MEMORY_SHARE = 0.75
+"""Share of the memory that a run may need by these estimates, which leave out temporary arrays."""
+COPIES_TO_SAVE = 2
+"""Arrays are copied twice while they are written: to bytes, and to the bytes of the file."""
 KEY_BYTES = 8
 """Every iteration of every seed has a random key."""
 MAX_ENV_STEPS_PER_SECOND = 1e9
@@ -24,31 +31,61 @@ MAX_ENV_STEPS_PER_SECOND = 1e9
 MAX_ITERATIONS_PER_SECOND = 1e5
 MAX_DAYS = 60
 SECONDS_PER_DAY = 86400
-EVALUATION_BYTES = 20 * 1000 * 8
-"""Bytes per skill that the evaluation needs: the distances of 20 rollouts to 1,000 points."""
+USUAL_ITERATIONS_PER_SECOND = 1e3
+"""What one run of the default learner reaches on a fast GPU."""
+EVALUATION_BYTES = 5 * NUM_ROLLOUTS * NUM_TARGETS * 8
+"""Bytes per skill that the evaluation needs: the distances from the last states to all targets, of the skills and of
+random actions, a resample of each, and one for temporary arrays."""
+EVALUATION_SECONDS = 1.0
+"""What the evaluation of a seed with ten skills takes."""
 
 
 def check_sizes(config: RunConfig) -> None:
-    """Refuse numbers that are too large to build the programs of a run."""
+    """Refuse numbers that are too large to build the programs of a run on any machine."""
     check(
         config.num_skills <= MAX_SKILLS,
-        f"num_skills must be at most {MAX_SKILLS} (got {config.num_skills}). Ask for fewer skills.",
+        f"{_evaluation(config)}, and must be at most {MAX_SKILLS}. Ask for fewer skills.",
     )
+    days = config.num_seeds * EVALUATION_SECONDS / SECONDS_PER_DAY
     check(
         config.num_seeds <= MAX_SEEDS,
-        f"num_seeds must be at most {MAX_SEEDS} (got {config.num_seeds}). Start several runs with other --seed.",
-    )
-    free, evaluation = total_memory(), config.num_skills * EVALUATION_BYTES
-    check(
-        evaluation <= free,
-        f"num_skills={config.num_skills} needs about {format_bytes(evaluation)} of memory to evaluate, and there are "
-        f"{format_bytes(free)}. Ask for fewer skills.",
+        f"num_seeds={config.num_seeds} would take about {days:,.0f} days to evaluate, and must be at most {MAX_SEEDS}. "
+        "Start several runs with other --seed.",
     )
     for path, value in _integers(config, ""):
         check(value <= MAX_COUNT, f"{path} must be at most {MAX_COUNT} (got {value}). Choose a smaller number.")
         if path.rsplit(".", 1)[-1] == "iterations":
-            _check_time(f"{path}={value}", value, 0)
-            _check_memory(f"{path}={value}", value * KEY_BYTES, free)
+            _check_iterations(path, value)
+
+
+def check_skills(config: RunConfig) -> None:
+    """Refuse more skills than can be evaluated on this machine, or than the discoverer has samples of p(s)."""
+    needed, usable = _evaluation(config), usable_memory()
+    check(
+        config.num_skills * EVALUATION_BYTES <= usable,
+        f"{needed}, and {format_bytes(usable)} can be used. Ask for fewer skills.",
+    )
+    samples = getattr(config.discoverer, "num_samples", config.num_skills)
+    check(
+        config.num_skills <= samples,
+        f"num_skills={config.num_skills} exceeds num_samples={samples}: raise num_samples of the discoverer "
+        f"(--discoverer.num-samples {config.num_skills}), or ask for fewer skills. {needed}.",
+    )
+
+
+def _evaluation(config: RunConfig) -> str:
+    needed = format_bytes(config.num_skills * EVALUATION_BYTES)
+    return f"num_skills={config.num_skills} needs about {needed} of memory to evaluate"
+
+
+def _check_iterations(path: str, value: int) -> None:
+    days = value / USUAL_ITERATIONS_PER_SECOND / SECONDS_PER_DAY
+    check(
+        value <= MAX_ITERATIONS,
+        f"{path}={value} would take about {days:,.0f} days at {USUAL_ITERATIONS_PER_SECOND:,.0f} iterations per second, "
+        f"and must be at most {MAX_ITERATIONS}. Choose a smaller number.",
+    )
+    _check_memory(f"{path}={value}", value * KEY_BYTES)
 
 
 def traced(trace: Callable[[], dict[str, Outline]]) -> dict[str, Outline]:
@@ -67,19 +104,21 @@ def check_estimates(config: RunConfig, found: Mapping[str, Outline]) -> None:
 
     Seeds run in parts that fit, so one seed has to fit together with the artifacts of all.
     """
-    free, artifacts = total_memory(), 0
+    artifacts = 0
     for name, each in found.items():
-        artifacts += tree_bytes(each.artifact)
+        saved = tree_bytes(each.artifact)
+        artifacts += saved
         state = tree_bytes(each.state) / config.num_seeds + each.iterations * KEY_BYTES
         what = f"stage {name!r} with {each.iterations} iterations and num_seeds={config.num_seeds}"
-        _check_memory(what, state + artifacts, free)
+        _check_memory(what, state + artifacts + COPIES_TO_SAVE * saved)
         _check_time(what, each.iterations, each.env_steps * config.num_seeds)
 
 
-def _check_memory(what: str, needed: int | float, free: float) -> None:
-    if needed > free:
+def _check_memory(what: str, needed: int | float) -> None:
+    usable = usable_memory()
+    if needed > usable:
         raise ConfigError(
-            f"{what} needs at least {format_bytes(needed)} of memory, and there are {format_bytes(free)}. "
+            f"{what} needs at least {format_bytes(needed)} of memory, and {format_bytes(usable)} can be used. "
             "Choose smaller numbers."
         )
 
@@ -114,6 +153,10 @@ def tree_bytes(tree: PyTree) -> int:
 def _without_keys(tree: PyTree) -> PyTree:
     is_key = lambda leaf: jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)  # noqa: E731
     return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if is_key(leaf) else leaf, tree)
+
+
+def usable_memory() -> float:
+    return MEMORY_SHARE * total_memory()
 
 
 def total_memory() -> float:

@@ -18,7 +18,7 @@ from edl.explore.region import CALLABLE, check_not_empty, inside, parse_region
 from edl.interop.env_names import is_maze, layout_for, make_env, runs_on_host, text_to_keep
 from edl.interop.minari_data import is_minari_id, load_minari, load_minari_experience
 from edl.runs.config import DATASET, GIVEN, RunConfig
-from edl.runs.limits import check_sizes
+from edl.runs.limits import check_sizes, check_skills
 from edl.runs.presets import complete
 
 REGION_PROBES = 20_000
@@ -66,6 +66,7 @@ def resolve_config(config: RunConfig) -> RunConfig:
     config = complete(config)
     check_numbers(config)
     check_sizes(config)
+    check_skills(config)
     return config
 
 

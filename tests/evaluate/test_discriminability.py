@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from edl.envs.rollout import Episode, Skill
+from edl.evaluate import discriminability
 from edl.evaluate.discriminability import fit_classifier, labelled_visits, log_posterior, measure_discriminability
 from tests.compiling import jit
 
@@ -51,3 +52,22 @@ def test_the_posterior_is_a_distribution_also_at_unvisited_states():
     log_q = log_posterior(classifier, jnp.array([[-9.0, 0.0], [9.0, 0.0]]))
     np.testing.assert_allclose(np.exp(log_q).sum(axis=1), 1.0, rtol=1e-5)
     assert np.argmax(log_q, axis=1).tolist() == [0, 1]
+
+
+def test_many_skills_are_measured_within_a_limit_of_logits(monkeypatch):
+    centres = 3.0 * np.stack(np.meshgrid(np.arange(4.0), np.arange(2.0)), axis=-1).reshape(-1, 2)
+    apart = episodes(centres)
+    assert float(measured(jax.random.key(0), apart)) > 0.98
+    posterior, sizes = discriminability.log_posterior, []
+
+    def recorded(classifier, states):
+        sizes.append(len(states))
+        return posterior(classifier, states)
+
+    monkeypatch.setattr(discriminability, "MAX_LOGITS", 8 * 12)
+    monkeypatch.setattr(discriminability, "log_posterior", recorded)
+    limited = jit(lambda key, played: measure_discriminability(key, played))(jax.random.key(0), apart)
+    assert sizes == [1]  # traced for one state, and mapped over blocks of them
+    assert float(limited) > 0.98
+    rows = discriminability.limited_rows(240, 192)
+    assert len(rows) == len(set(rows)) == 192

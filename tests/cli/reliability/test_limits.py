@@ -11,14 +11,15 @@ from tests.cli.settings import TINY
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--learner.ppo.iterations", "1000000000"], r"iterations.*(needs at least .*GiB of memory|would take over)"),
-        (["--explorer.iterations", "1000000000"], r"iterations.*(needs at least .*GiB of memory|would take over)"),
+        (["--learner.ppo.iterations", "1000000000"], r"learner\.ppo\.iterations=1000000000 would take about 12 days"),
+        (["--explorer.iterations", "1000000000"], r"explorer\.iterations=1000000000 would take about 12 days"),
         (["--learner.ppo.iterations", "100000000000"], r"learner\.ppo\.iterations must be at most 2147483647"),
-        (["--num-seeds", "1000000000"], r"num_seeds must be at most 100000 \(got 1000000000\)"),
-        (["--num-skills", "1000000000"], r"num_skills must be at most 100000 \(got 1000000000\)"),
+        (["--num-seeds", "1000000000"], r"num_seeds=1000000000 would take about 11,574 days to evaluate"),
+        (["--num-skills", "1000000000"], r"num_skills=1000000000 needs about 728 TiB of memory to evaluate"),
         (["--explorer.rollouts", "1000000000"], "the arrays of this run are too large"),
-        (["--explorer.rollouts", "10000000"], r"stage 'explore' .* needs at least .* of memory, and there are"),
-        (["--learner.ppo.hidden", "1000000"], r"stage 'learn' .* needs at least .* of memory, and there are"),
+        (["--explorer.rollouts", "10000000"], r"stage 'explore' .* needs at least .* of memory, and 3 GiB can be used"),
+        (["--explorer.num-samples", "200000000"], r"stage 'explore' .* needs at least 4\.47 GiB of memory"),
+        (["--learner.ppo.hidden", "1000000"], r"stage 'learn' .* needs at least .* of memory, and 3 GiB can be used"),
     ],
 )
 def test_absurd_numbers_are_refused_before_any_stage_runs(check_rejected, tmp_path, monkeypatch, words, message):
@@ -28,11 +29,28 @@ def test_absurd_numbers_are_refused_before_any_stage_runs(check_rejected, tmp_pa
     assert not (tmp_path / "run").exists()
 
 
+def test_iterations_are_refused_by_their_time_on_a_machine_of_any_size(check_rejected, tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "total_memory", lambda: 4.0 * 2**40)
+    words = ["run", *TINY, "--learner.ppo.iterations", "1000000000", "--out", tmp_path / "run"]
+    check_rejected(words, r"would take about 12 days at 1,000 iterations per second, and must be at most 100000000")
+
+
 def test_many_skills_are_refused_by_the_memory_of_their_evaluation(monkeypatch):
-    monkeypatch.setattr(limits, "total_memory", lambda: 2.0**30)
-    limits.check_sizes(RunConfig(num_skills=5000))
-    with pytest.raises(ConfigError, match=r"num_skills=50000 needs about 7\.45 GiB of memory to evaluate"):
-        limits.check_sizes(RunConfig(num_skills=50_000))
+    monkeypatch.setattr(limits, "total_memory", lambda: 4.0 * 2**30)
+    limits.check_skills(RunConfig(num_skills=4000))
+    with pytest.raises(ConfigError, match=r"num_skills=50000 needs about 37\.3 GiB of memory to evaluate"):
+        limits.check_skills(RunConfig(num_skills=50_000))
+    limits.check_sizes(RunConfig(num_skills=50_000))  # a smaller machine can load the run
+
+
+def test_more_skills_than_samples_are_refused_with_an_estimate(check_rejected, tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "total_memory", lambda: 8.0 * 2**30)
+    check_rejected(
+        ["run", "--env", "square", "--num-skills", "5000", "--out", tmp_path / "run"],
+        r"num_skills=5000 exceeds num_samples=4096: raise num_samples .*\(--discoverer\.num-samples 5000\), or ask for "
+        r"fewer skills\. num_skills=5000 needs about 3\.73 GiB of memory to evaluate",
+    )
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_points_of_a_grid_are_counted_before_they_are_expanded():
