@@ -81,10 +81,11 @@ class LinearReward(NamedTuple):
 
 
 class RewardMemory(NamedTuple):
-    """What a reward remembers of an episode, so that PPO can compute the rewards of its next part alone.
+    """What a reward remembers of an episode: PPO computes the rewards of its next part alone, and ``update`` sees it.
 
     ``start(state, features)`` is the memory in the first state of an episode. ``rewards(state, memory, part)`` are the
-    rewards of a part, and the memory after it. Together they must equal ``Objective.reward`` of the whole episode.
+    rewards of a part, and the memory after it. Together they must equal ``Objective.reward`` of the whole episode. If
+    ``update`` is called after the rewards are computed, it finds the memory of every episode in ``episodes.memory``.
     """
 
     start: Callable[[Any, Float[Array, " s"]], Any]

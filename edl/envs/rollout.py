@@ -35,7 +35,8 @@ class Episode(NamedTuple):
     ``observations`` and ``features`` have one row more than the other arrays. Steps after the end of an episode are
     computed but not ``valid``. ``extras`` are what the actor returns besides its actions (PPO: the parameters of the
     action distribution). ``rival`` are the last features of the sibling's episode (Sibling Rivalry). ``states`` are the
-    env states s_1 .. s_T, kept only if the episode began in a given state: other episodes can begin in them.
+    env states s_1 .. s_T, kept only if the episode began in a given state: other episodes can begin in them. ``memory``
+    is what the reward remembers at the end of the episode, or of a part of it (PPO, `edl.objective.RewardMemory`).
     """
 
     observations: Float[Array, "t1 o"]
@@ -48,6 +49,7 @@ class Episode(NamedTuple):
     extras: Any = None
     rival: Float[Array, " s"] = None  # type: ignore[assignment]
     states: PyTree | None = None
+    memory: Any = None
 
     @property
     def length(self) -> Int[Array, ""]:

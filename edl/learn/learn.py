@@ -13,7 +13,7 @@ The critic and the moments of the inputs go on as well. q(z|s) still says which 
 """
 
 import dataclasses
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -227,8 +227,18 @@ def reward_unit(skills: SkillModel, config: LearnConfig) -> float | Scalar:
     return jnp.exp(jnp.mean(jnp.log(skills.normaliser.scale))) if config.scale_rewards else 1.0
 
 
-def skill_counts(skills: SkillModel, config: LearnConfig, env: Env) -> dict[str, Any]:
+class Whereabouts(NamedTuple):
+    """What the reward remembers of an episode: the memory of the distance, and the last distance to the goal."""
+
+    place: Any
+    distance: Scalar
+
+
+def skill_counts(skills: SkillModel, config: LearnConfig, env: Env, to_goals: Distance | None = None) -> dict[str, Any]:
     """The parts of the objective besides the reward. The state is the running success of each skill.
+
+    An episode succeeds if it ends near its goal in a straight line, and if ``to_goals``, the distance of the reward,
+    confirms it: the goal may be behind a thin wall. This needs `Whereabouts` in ``episodes.memory``.
 
     Skills from a continuous prior are not counted one by one: they have one common success.
     """
@@ -247,7 +257,11 @@ def skill_counts(skills: SkillModel, config: LearnConfig, env: Env) -> dict[str,
     def update(key: Key, success: Float[Array, " k"], episodes: Episode) -> tuple[Float[Array, " k"], Metrics]:
         distances, ended = goal_distances(episodes, unit), jax.vmap(lambda episode: episode.ended)(episodes)
         skill = jnp.zeros_like(episodes.skill.index) if skills.continuous else episodes.skill.index
-        success = update_success(success, distances <= goal_reached.radius, skill, ended)
+        reached = distances <= goal_reached.radius
+        if to_goals is not None and episodes.memory is not None:
+            ends = jax.vmap(lambda episode: episode.last)(episodes)
+            reached &= jax.vmap(to_goals.confirms)(episodes.memory.distance, ends, episodes.skill.goal)
+        success = update_success(success, reached, skill, ended)
         distance = jnp.sum(distances * ended) / jnp.maximum(jnp.sum(ended), 1)
         metrics = {"goal_distance": distance, "goal_success": jnp.mean(success)}
         return success, {**metrics, "worst_skill_success": jnp.min(success)}
@@ -263,27 +277,32 @@ def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig, e
         skill = 0 if skills.continuous else episode.skill.index
         return 1.0 + config.entropy_boost * jnp.maximum(jnp.mean(success) - success[skill], 0.0)
 
-    common = {**skill_counts(skills, config, env), "entropy_scale": entropy_scale}
+    def common(to_goals: Distance | None = None) -> dict[str, Any]:
+        return {**skill_counts(skills, config, env, to_goals), "entropy_scale": entropy_scale}
+
     if config.reward == "posterior":
-        return Objective(**common, reward=lambda state, episode: posterior_reward(skills, episode), needs="steps")
+        return Objective(**common(), reward=lambda state, episode: posterior_reward(skills, episode), needs="steps")
     if not config.rivalry:
         to_goals = distance if skills.continuous else distance.for_goals(skills.goals)
         terms = RewardTerms(config.radius)
         if config.reward == "progress":
             terms = RewardTerms(goal_reached.radius, config.bonus / env.horizon, reward_unit(skills, config))
 
-        def part_rewards(state: Any, memory: Any, part: Episode) -> tuple[Float[Array, " t"], Any]:
-            distances, memory = to_goals.along_part(memory, part.features, part.skill.goal)
-            return rewards_along(config.reward, distances, terms), memory
+        def start(state: Any, first: Float[Array, " s"]) -> Whereabouts:
+            return Whereabouts(to_goals.start(first), jnp.float32(jnp.inf))
+
+        def part_rewards(state: Any, memory: Whereabouts, part: Episode) -> tuple[Float[Array, " t"], Any]:
+            distances, place = to_goals.along_part(memory.place, part.features, part.skill.goal)
+            return rewards_along(config.reward, distances, terms), Whereabouts(place, distances[part.length])
 
         return Objective(
-            **common,
+            **common(to_goals),
             reward=lambda state, episode: reward(config.reward, to_goals, terms, episode),
             needs="steps",
-            memory=RewardMemory(lambda state, first: to_goals.start(first), part_rewards),
+            memory=RewardMemory(start, part_rewards),
         )
     return Objective(
-        **common,
+        **common(),
         reward=lambda state, episode: rival_reward(config.reward, distance, config.radius, episode),
         siblings=2,
         privileged=lambda state, episode: critic_antigoal(skills, distance, config, episode),

@@ -55,6 +55,8 @@ AMBIGUITY_RADIUS = 0.5
 closest one."""
 NEARBY_RADIUS = 0.8
 """A state's path to a goal may continue from landmarks within this distance."""
+WALL_DETOUR = 1.5
+"""If the walk to a goal is longer than the straight line by more than this, a wall is between them."""
 
 
 @config
@@ -121,7 +123,22 @@ class WalkingDistance(Distance):
 
         landmarks = self.follow(path, to_goal, memory)
         distances = jax.vmap(measure)(path, landmarks)
-        return distances * jnp.exp(jnp.mean(jnp.log(self.unit))), landmarks[-1]
+        return distances * self.scale, landmarks[-1]
+
+    @property
+    def scale(self) -> Scalar:
+        """The length of a typical move, in the unit of the result of `along`."""
+        return jnp.exp(jnp.mean(jnp.log(self.unit)))
+
+    def confirms(self, distance: Scalar, state: Float[Array, " s"], goal: Float[Array, " s"]) -> Bool[Array, ""]:
+        """Whether no wall is between a state and a goal: the walk is at most `WALL_DETOUR` longer than the line.
+
+        In more than two dimensions, where paths along landmarks are longer than needed, every state is confirmed.
+        """
+        if state.shape[-1] != 2:
+            return jnp.bool_(True)
+        straight = jnp.linalg.norm((state - goal) / self.unit)
+        return distance / self.scale <= straight + WALL_DETOUR
 
     def for_goals(self, goals: Float[Array, "k s"]) -> "WalkingDistance":
         """The same distance for these goals only: each goal is located once instead of once per episode."""

@@ -262,7 +262,7 @@ def ppo(
         moments = update_moments(state, objective, episodes, policy, config)
         learned = state.objective
         if objective.learns == "after":
-            learned, metrics = objective.update(update_key, learned, episodes)
+            learned, metrics = objective.update(update_key, learned, episodes._replace(memory=memory))
         metrics = {"return": jnp.mean(jnp.sum(rewards, axis=1)), **losses, **metrics}
         average = average_parameters(state.average, agent.actor.params, config.averaging)
         return PPOState(agent, average, learned, moments, running), metrics
@@ -451,9 +451,10 @@ def rewards_of(
     objective: Objective, learned: Any, episode: Episode, running: RunningEpisode | None
 ) -> tuple[Float[Array, " t"], Any]:
     """The rewards of an episode, or of the part that was just played of one; and the memory of the reward, if any."""
-    if running is None or objective.memory is None:
+    if objective.memory is None:
         return objective.reward(learned, episode), None
-    return objective.memory.rewards(learned, running.memory, episode)
+    first = objective.memory.start(learned, episode.features[0]) if running is None else running.memory
+    return objective.memory.rewards(learned, first, episode)
 
 
 def prepare_batch(

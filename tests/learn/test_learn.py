@@ -15,10 +15,11 @@ from edl.envs.rollout import rollout
 from edl.learn import LearnConfig, distance_for, learn, measure, paper
 from edl.learn.distance import EuclideanDistance, NormalisedDistance
 from edl.learn.learn import edl_objective, policy_normaliser, update_success
+from edl.learn.walking import WalkingDistance
 from edl.nets.normalise import Normaliser
 from edl.objective import goal_metrics
 from edl.program import run_program
-from edl.rl.ppo import PPOConfig, paper_ppo
+from edl.rl.ppo import PPOConfig, RunningEpisode, paper_ppo, rewards_of
 from tests.compiling import jit
 from tests.learn.episodes import episode
 
@@ -107,6 +108,56 @@ def test_inputs_are_scaled_by_the_moments_of_the_explored_states():
 def test_a_policy_that_observes_more_than_the_state_has_no_normaliser():
     assert policy_normaliser(SCALE, 2) is SCALE
     np.testing.assert_array_equal(policy_normaliser(SCALE, 5)(jnp.arange(5.0)), jnp.arange(5.0))
+
+
+AT_A_WALL = WalkingDistance(
+    unit=jnp.ones(2),
+    landmarks=jnp.array([[-0.5, 0.0], [0.5, 0.0]]),
+    half_segments=jnp.zeros((2, 2)),  # no move crosses a landmark
+    connected=jnp.ones(2, bool),
+    starts=jnp.array([True, False]),
+    path_lengths=jnp.array([[0.0, 6.0], [6.0, 0.0]]),
+    visible=jnp.array([[0], [1]]),
+    reference_states=jnp.array([[-0.2, 0.0], [0.2, 0.0]]),
+    reference_landmarks=jnp.array([0, 1]),
+    goal_distances=jnp.array([[0.3, 6.3], [6.3, 0.3]]),
+)
+"""A wall on x = 0 with a landmark on each side, 6 apart on foot. Each of the goals is 0.3 from its landmark."""
+BESIDE_THE_WALL = dataclasses.replace(SKILLS, goals=AT_A_WALL.reference_states)
+
+
+def played_at_the_wall(objective, goals, parts):
+    """Episodes that end at (-0.1, 0), left of the wall, and in the middle of it if only the first part is played."""
+    path = jnp.array([[-1.0, 0.0], [-0.4, 0.0], [-0.3, 0.0], [-0.1, 0.0], [9.0, 0.0]])  # the last step is not valid
+    goals = jnp.asarray(goals)
+
+    def play(goal, index):
+        if parts == 1:
+            whole = episode(path, goal, length=3)
+            return whole._replace(memory=rewards_of(objective, jnp.zeros(2), whole, None)[1])
+        first, second = episode(path[:3], goal), episode(path[2:], goal, length=1)
+        skill = first.skill._replace(index=index)
+        running = RunningEpisode(None, skill, jnp.int32(2), objective.memory.start(jnp.zeros(2), path[0]))
+        _, memory = rewards_of(objective, jnp.zeros(2), first, running)
+        return second._replace(memory=rewards_of(objective, jnp.zeros(2), second, running._replace(memory=memory))[1])
+
+    episodes = jax.vmap(play)(BESIDE_THE_WALL.goals[goals], goals)
+    return episodes._replace(skill=episodes.skill._replace(index=goals))
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_an_episode_that_ends_behind_a_wall_next_to_its_goal_has_not_reached_it(parts):
+    config = dataclasses.replace(PLAIN, distance="walking")
+    objective = edl_objective(BESIDE_THE_WALL, AT_A_WALL, config, CORRIDOR)
+    episodes = jit(lambda: played_at_the_wall(objective, [0, 1], parts))()
+    # To the first goal 0.1, which is visible. To the second 0.3 in a straight line, and 0.4 + 6.3 on foot.
+    np.testing.assert_allclose(episodes.memory.distance, [0.1, 6.7], atol=1e-6)
+    success, metrics = objective.update(jax.random.key(0), jnp.array([0.5, 0.5]), episodes)
+    np.testing.assert_allclose(success, [0.55, 0.45])
+    assert metrics["goal_distance"] == pytest.approx(0.2)
+    straight = edl_objective(BESIDE_THE_WALL, EuclideanDistance(), PLAIN, CORRIDOR)
+    success, _ = straight.update(jax.random.key(0), jnp.array([0.5, 0.5]), played_at_the_wall(straight, [0, 1], parts))
+    np.testing.assert_allclose(success, [0.55, 0.55])
 
 
 def test_the_objective_only_counts_which_skills_succeed():

@@ -483,6 +483,21 @@ def test_a_reward_remembers_the_parts_before(unrolled):
         np.testing.assert_array_equal(rewards, steps[:, None] + [1, 2])
 
 
+@pytest.mark.parametrize(("unroll", "steps"), [(0, 6), (2, 2)])
+def test_an_objective_learns_from_what_its_reward_remembers(unroll, steps):
+    memory = RewardMemory(
+        lambda state, first: jnp.int32(0), lambda state, taken, part: (part.valid * 1.0, taken + part.length)
+    )
+    objective = objective_of(lambda s: s[0])._replace(
+        needs="steps", memory=memory, update=lambda key, state, episodes: (state, {"steps": jnp.mean(episodes.memory)})
+    )
+    program = ppo(
+        maze("square", horizon=6), objective, dataclasses.replace(TINY, rollouts=4, unroll=unroll), codes=CODES
+    )
+    _, metrics = jit(program.step)(jit(program.init)(KEY), KEY)
+    assert metrics["steps"] == steps
+
+
 def test_training_goes_on_with_given_networks_and_moments():
     env, config = (
         maze("square", horizon=6),
