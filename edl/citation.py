@@ -160,6 +160,12 @@ REFERENCES: dict[str, Reference] = {
         "Zhang, He and Zhou, Ming and Zhai, Shaopeng and Sun, Ying and Xiong, Hui",
         ICML,
     ),
+    "tldr": Reference(
+        2024,
+        "{TLDR}: Unsupervised Goal-Conditioned {RL} via Temporal Distance-Aware Representations",
+        "Bae, Junik and Park, Kwanyoung and Lee, Youngwoon",
+        CORL,
+    ),
     "map_elites": Reference(
         2015,
         "Illuminating Search Spaces by Mapping Elites",
@@ -179,7 +185,7 @@ REFERENCES: dict[str, Reference] = {
         ICML,
     ),
 }
-"""The papers of the methods without stages. `reverse_mi` and `forward_mi` are in the paper of EDL."""
+"""The papers of the methods without stages, and of the explorer TLDR. The others are in the paper of EDL."""
 IN_THE_PAPER = ("edl", "reverse_mi", "forward_mi")
 PAPER_YEAR = 2020
 

@@ -16,8 +16,9 @@ from edl.citation import year_of
 from edl.evaluate.statistics import aggregate
 from edl.runs.config import RunConfig
 from edl.runs.evaluation import Evaluation
+from edl.runs.points import Measure
 from edl.runs.result import Run
-from edl.tables import published, tuning
+from edl.tables import offline, published, tuning
 from edl.tables.budget import budget, budgeted
 from edl.tables.markdown import NONE, bold, facts_line, markdown_table, mean_cell, million, missing_line
 from edl.tables.table import (
@@ -100,10 +101,9 @@ def rows_for(settings: TableSettings, records: Records, methods: list[str], maze
             tuned = tuned_config(settings, records, base, tuned_in(maze), method)
             if tuned is not None:
                 config, facts = tuned
+                row = method_row(NAME, key_of(maze, method), method, config, {"budget": steps, **facts})
                 drawing = skill_paths if maze == TUNED_IN else None
-                found.append(
-                    method_row(NAME, key_of(maze, method), method, config, {"budget": steps, **facts}, drawing)
-                )
+                found.append(row._replace(drawing=drawing, measure=measure_of(method)))
     return found
 
 
@@ -116,6 +116,16 @@ def all_mazes(settings: TableSettings) -> list[str]:
 
 def rows(settings: TableSettings, records: Records) -> list[Row]:
     return rows_for(settings, records, settings.chosen_methods(COMPARED), all_mazes(settings))
+
+
+def measure_of(method: str) -> Measure | None:
+    """What is measured besides the usual metrics: offline methods are prompted by rewards."""
+    return measure_prompts if method in offline.METHODS else None
+
+
+def measure_prompts(run: Run, found: Evaluation) -> dict[str, Any]:
+    """Prompts by reward, and the rollouts for the figure."""
+    return {**offline.prompts_by_reward(run, found), **skill_paths(run, found)}
 
 
 def skill_paths(run: Run, found: Evaluation) -> dict[str, Any]:
@@ -249,6 +259,7 @@ def view(results: Results) -> str:
         "Random mazes": random_view(results),
         "The mazes of LEADS": published.leads_view(results),
         "Published numbers": published.information_view(results),
+        "Offline methods": offline.view(results),
     }
     return "\n\n".join(f"## {title}\n\n{text}" for title, text in parts.items())
 
@@ -263,6 +274,7 @@ TABLE = Table(
         RANDOM_MAZES: random_view,
         "leads": published.leads_view,
         "published": published.information_view,
+        "offline": offline.view,
         **{maze: functools.partial(maze_view, maze) for maze in MAZES},
     },
 )

@@ -129,14 +129,10 @@ class Table(NamedTuple):
     """Not part of ``all``: it must be named, e.g. because it needs an accelerator."""
 
 
-def method_row(
-    table: str, key: str, method: str, config: RunConfig, facts: dict[str, Any], drawing: Measure | None = None
-) -> Row:
+def method_row(table: str, key: str, method: str, config: RunConfig, facts: dict[str, Any]) -> Row:
     """The row of a method of `COMPARED`, whose run ends with the stage that trains the method's policy."""
     prepare = with_explorers_policy if method == TLDR else None
-    return Row(
-        table, key, config, {"method": method, **facts}, until=last_stage(method), prepare=prepare, drawing=drawing
-    )
+    return Row(table, key, config, {"method": method, **facts}, until=last_stage(method), prepare=prepare)
 
 
 def last_stage(method: str) -> str:

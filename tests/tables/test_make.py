@@ -4,12 +4,13 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from edl.config import ConfigError
-from edl.tables import TABLES, make, mazes, methods, tuning
+from edl.tables import TABLES, make, mazes, methods, training, tuning
 from edl.tables.make import expand, jobs_of, make_tables
-from edl.tables.table import is_finished
+from edl.tables.table import is_finished, maze_names, with_explorers_policy
 from tests.tables.tiny import SETTINGS
 
 BASELINE = SETTINGS._replace(methods=("reverse_mi",))
@@ -155,7 +156,7 @@ def test_the_five_best_baselines_go_to_the_random_mazes():
     assert mazes.best_baselines(settings, records) == order[:5]
     rows = mazes.rows(settings, records)
     assert [row.facts["method"] for row in rows[::2]] == ["edl", "edl_default", *order[:5]]
-    assert {row.config.env for row in rows} == set(mazes.maze_names(2))
+    assert {row.config.env for row in rows} == set(maze_names(2))
     assert all(row.table == "mazes" for row in rows)
     assert [len(job.rows) for job in jobs_of(rows)] == [2, 2, 2, 4, 2, 2]  # EDL's two settings are one program
 
@@ -178,11 +179,49 @@ def test_a_changed_setting_makes_a_row_unfinished():
     assert not is_finished(other, records)
 
 
+def test_methods_in_random_mazes_and_those_of_leads_are_one_program_with_few_seeds():
+    settings = SETTINGS._replace(methods=("map_elites",), mazes=("bottleneck", "random", "leads_u"), tuned=False)
+    rows = methods.rows(settings, {})
+    assert [row.config.env for row in rows] == ["bottleneck", *maze_names(2), "leads_u"]
+    assert [row.config.num_seeds for row in rows] == [2, 1, 1, 1]
+    assert len(jobs_of(rows)) == 1
+    assert [row.drawing is not None for row in rows] == [True, False, False, False]
+    without = rows[0]._replace(drawing=None)
+    assert without.identity == rows[0].identity  # a result without rollouts is finished all the same
+    tuned = settings._replace(tuned=True, mazes=("leads_u",))
+    assert {row.config.env for row in methods.rows(tuned, {})} == {"bottleneck"}  # its settings come from there
+
+
+def test_the_rows_of_tldr_end_with_exploring():
+    (row,) = methods.rows(SETTINGS._replace(methods=("tldr",), tuned=False), {})
+    assert row.until == "explore"
+    assert row.prepare is with_explorers_policy
+    assert jobs_of([row])[0].is_slow
+
+
+@pytest.mark.slow
+def test_rows_of_tldr_offline_methods_and_training_end_to_end(tmp_path):
+    chosen = SETTINGS._replace(methods=("tldr", "fb", "cic", "metra"), mazes=("bottleneck",), tuned=False)
+    names = ["methods", "training_coverage", "envs"]
+    assert make_tables(names, tmp_path / "out", chosen, runs=tmp_path / "runs") == []
+    rows = rows_in(tmp_path / "out", "methods")
+    for method in ("tldr", "fb"):
+        assert {"best_skill_distance", "zero_shot_distance", "goal_success"} <= rows[f"bottleneck/{method}"][
+            "mean"
+        ].keys()
+        assert np.shape(rows[f"bottleneck/{method}"]["measured"]["paths"]) == (3, 51, 2)
+    assert len(rows["bottleneck/fb"]["measured"]["per_seed"]) == 2
+    (covered,) = rows_in(tmp_path / "out", "training_coverage").values()
+    assert 0 < covered["mean"]["data_coverage_100k"] < 1
+    envs = rows_in(tmp_path / "out", "envs")
+    assert set(envs) == {f"bottleneck/metra/{count}" for count in training.NUM_ENVS}
+
+
 @pytest.mark.slow
 def test_all_tables_with_worker_processes(tmp_path):
     settings = SETTINGS._replace(mazes=("square", "bottleneck", "spiral"), methods=("reverse_mi", "edl", "random"))
     assert make_tables(["all"], tmp_path / "out", settings, runs=tmp_path / "runs", jobs=2) == []
-    usual = expand(["all"])
+    usual = [name for name in expand(["all"]) if name not in ("training_coverage", "envs")]  # without these methods
     assert {path.stem for path in (tmp_path / "out").glob("*.json")} == set(usual)
     counts = {name: len(rows_in(tmp_path / "out", name)) for name in usual}
     assert counts == {

@@ -1,6 +1,10 @@
 """The Markdown of the tables, from results whose means, worst runs and shares are computed by hand."""
 
-from edl.tables import mazes, methods, seeds, tuning
+import numpy as np
+import pytest
+
+from edl.envs import layout_of
+from edl.tables import mazes, methods, offline, published, seeds, training, tuning
 from edl.tables.explorers import TABLE as EXPLORERS
 from edl.tables.markdown import facts_line, markdown_table, mean_cell, million, missing_line
 
@@ -133,3 +137,63 @@ def test_coverage_of_explorers():
     assert rows[2] == ["frontier", "0.900 [0.800, 1.000]", "-", "-"]
     assert rows[3][0] == "ExDM, published"
     assert lines_of(EXPLORERS.views["readme"](results))[2] == ["square", "-", "-", "-", "**0.900**"]
+
+
+def test_all_mazes_are_one_table_with_means_over_random_mazes():
+    results = {
+        "square/csf": result("csf", "square", mean={"best_skill_distance": 1.5, "skill_coverage": 0.9}),
+        "random:a/csf": result(
+            "csf", "random:a", mean={"best_skill_distance": 2.0, "skill_coverage": 0.5}, per_seed=[{}]
+        ),
+        "random:b/csf": result(
+            "csf", "random:b", mean={"best_skill_distance": 4.0, "skill_coverage": 0.7}, per_seed=[{}]
+        ),
+        "random:b/lsd": {**MADE, "method": "lsd", "env": "random:b", "failed": "not finite"},
+    }
+    head, _, row = lines_of(methods.overview(results))
+    assert head[:2] == ["method", "year"]
+    assert row[:6] == ["`csf`", "2025", "1.50 [1.40, 1.60]", "0.90 [0.80, 1.00]", "-", "-"]
+    assert row[6].startswith("3.00 [")
+    text = methods.random_view(results)
+    assert lines_of(text)[3][:2] == ["`csf`", "2, 2"]
+    assert "Failed: `lsd` in random:b." in text
+    assert "Not measured: `reverse_mi`, " in text
+    assert methods.random_view({}) == "Random mazes: not measured."
+
+
+def test_published_numbers_have_a_verdict_by_the_interval():
+    each = result("lsd", "leads_u", mean={"skill_coverage": 0.9, "mutual_information": 1.72})
+    assert published.verdict(each, "skill_coverage", 0.79) == "higher"
+    assert published.verdict(each, "skill_coverage", 0.85) == "equal"
+    assert published.verdict(each, "skill_coverage", 101.0, 100.0) == "lower"
+    assert published.verdict({}, "skill_coverage", 0.5) == "-"
+    rows = lines_of(published.leads_view({"leads_u/lsd": each}))
+    assert rows[2] == ["`lsd`", "- / 99.8 / -", "90.0 / 79.8 / higher", "- / 70.0 / -"]
+    assert rows[-1] == ["LEADS", "- / 100.0 / -", "- / 96.0 / -", "- / 90.8 / -"]
+    assert lines_of(published.information_view({"square/cic": each}))[-1][:5] == [
+        *("`cic`", "1.71", "1.72 [1.62, 1.82]", "-", "equal")
+    ]
+
+
+def test_prompts_by_reward_are_scored_by_hand():
+    layout = layout_of("bottleneck")  # starts in a corner: only right and up are far
+    extent = layout.cells.max(axis=0)
+    moves = np.zeros((4, 2, 2))
+    moves[0, :, 0] = [extent[0], 0.0]
+    moves[2, :, 1] = extent[1] / 4
+    moves[1, :, 0] = -9.0
+    assert offline.score(layout, moves) == pytest.approx((0.5 + 0.25) / 2)
+    each = result("fb", mean={"zero_shot_distance": 1.0, "goal_success": 0.5}, random={"zero_shot_distance": 4.0})
+    each |= {"measured": {"per_seed": [0.4, 0.8], "random": 0.1}}
+    assert lines_of(offline.view({"bottleneck/fb": each}))[2][-3:] == ["4.00", "0.60 [0.40, 0.80]", "0.10"]
+    assert offline.view({}) == "Not measured."
+
+
+def test_coverage_in_training_and_numbers_of_envs():
+    results = {"square/cic": result("cic", "square", mean={"data_coverage_100k": 0.7})}
+    rows = lines_of(training.coverage_view(results))
+    assert rows[4] == ["`cic`", "0.94 / 0.70 [0.60, 0.80], lower", "0.89 / -", "0.58 / -"]
+    results = {"bottleneck/metra_ppo/512": result("metra_ppo", mean={"best_skill_distance": 3.0})}
+    rows = lines_of(training.envs_view(results))
+    assert rows[-1] == ["`metra_ppo`", "512", "-", "-", "3.00 [2.90, 3.10]", "-"]
+    assert "`metra` with 8 envs in square" in training.envs_view(results)
