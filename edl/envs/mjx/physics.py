@@ -8,8 +8,14 @@ contacts and constraints, which every step computes again.
 ``fast`` changes the solver of the model: the integrator is Euler's, with 4 solver and 8 line-search iterations.
 ``exact`` keeps the settings of the model. Gym's ant has RK4 with 100 and 50.
 
-Physics can diverge. As in MuJoCo, a state with a NaN or a number above `MAX_VALUE` has diverged. All of its positions
-become NaN, so that nothing can overlook it: see `edl.envs.mjx.divergence`.
+Physics can diverge, above all when a policy that is being trained presses a robot into the floor. What happens then is
+the setting ``divergence``:
+
+* ``error``: as in MuJoCo, a state with a NaN or a number above `MAX_VALUE` has diverged. All of its positions become
+  NaN, so that nothing can overlook it: see `edl.envs.mjx.divergence`.
+* ``rest``: a step that diverges, or after which a joint is faster than `MAX_SPEED`, is undone: the robot stays where it
+  was, at rest. MuJoCo itself puts such a robot back to its start and goes on, and so do Gym's envs; they would otherwise
+  lose a training of millions of steps to one of them. An action that is NaN still gives NaN.
 """
 
 import contextlib
@@ -21,7 +27,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from edl.config import ConfigError, check
 from edl.envs.base import Box
@@ -31,12 +37,15 @@ from edl.types import Key
 
 MAX_VALUE = 1e10
 """mjMAXVAL of MuJoCo: a position or velocity above it has diverged."""
+MAX_SPEED = 1e3
+"""With ``divergence=rest``, the largest velocity of a joint. The joints of Gym's robots stay below 100."""
 GYMS_WARNING = "compiler attribute 'settotalmass' is deprecated"
 """MuJoCo says this about Gym's half-cheetah, which a user cannot change."""
 FAST_ITERATIONS, FAST_LINE_SEARCH = 4, 8
 MAX_UNROLLED = 8
 """Largest number of line-search iterations that are unrolled on an accelerator."""
 Accuracy = Literal["fast", "exact"]
+Divergence = Literal["rest", "error"]
 
 
 class Settings(NamedTuple):
@@ -44,12 +53,13 @@ class Settings(NamedTuple):
 
     ``physics`` are the settings of the solver: see the module. ``frame_skip`` is the number of physics steps per
     action. At reset, uniform noise of up to ``noise`` is added to the positions, and normal noise with standard
-    deviation ``noise`` to the velocities.
+    deviation ``noise`` to the velocities. ``divergence`` is what happens if the physics diverges: see the module.
     """
 
     physics: Accuracy = "exact"
     frame_skip: int = 5
     noise: float = 0.01
+    divergence: Divergence = "error"
 
 
 class PhysicsState(NamedTuple):
@@ -103,8 +113,10 @@ class Physics:
         """Apply an action for ``frame_skip`` physics steps."""
         low, high = self.action_space
         moved = _simulate(self, state, jnp.clip(action, low, high), walls)
+        if self.settings.divergence == "rest":
+            moved = stay_at_rest(state, moved, jnp.isnan(action).any())
         moved = self.observed(moved._replace(time=state.time + 1))
-        stable = jnp.all(jnp.abs(jnp.concatenate([moved.qpos, moved.qvel])) < MAX_VALUE)  # false for NaN
+        stable = is_stable(moved, MAX_VALUE)
         return moved._replace(qpos=jnp.where(stable, moved.qpos, jnp.nan))
 
     def observed(self, state: PhysicsState) -> PhysicsState:
@@ -121,6 +133,18 @@ class Physics:
 
     def _no_bodies(self) -> Float[Array, "b 3"]:
         return jnp.zeros((len(self.bodies), 3))
+
+
+def is_stable(state: PhysicsState, max_speed: float) -> Bool[Array, ""]:
+    """Whether all numbers are small enough; false for NaN."""
+    return jnp.all(jnp.abs(state.qpos) < MAX_VALUE) & jnp.all(jnp.abs(state.qvel) < max_speed)
+
+
+def stay_at_rest(before: PhysicsState, after: PhysicsState, action_is_nan: Bool[Array, ""]) -> PhysicsState:
+    """The state after a step, or that before it without velocities if the step diverged."""
+    rest = before._replace(qvel=jnp.zeros_like(before.qvel), warmstart=jnp.zeros_like(before.warmstart))
+    good = is_stable(after, MAX_SPEED) | action_is_nan
+    return jax.tree.map(lambda new, old: jnp.where(good, new, old), after, rest)
 
 
 @functools.partial(jax.jit, static_argnums=0)  # traced once for all programs of a run: MJX traces slowly

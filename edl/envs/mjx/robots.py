@@ -44,7 +44,7 @@ ROBOTS = {
     "ant": Robot("ant.xml", (0, 1), in_plane=True),
     "half_cheetah": Robot("half_cheetah.xml", (0,), in_plane=False),
 }
-ROBOT_SETTINGS = Settings(physics="fast", frame_skip=5, noise=0.1)
+ROBOT_SETTINGS = Settings(physics="fast", frame_skip=5, noise=0.1, divergence="rest")
 MODEL_SETTINGS = Settings(physics="exact", frame_skip=5, noise=0.01)
 
 
@@ -71,7 +71,7 @@ def parse_name(name: str) -> RobotName:
     others = [word for word in words if word not in ours]
     check(
         not others or is_random(place),
-        f"env {name!r} takes the settings physics, frame_skip and noise (got {'&'.join(others)!r}). "
+        f"env {name!r} takes the settings physics, frame_skip, noise and divergence (got {'&'.join(others)!r}). "
         f"For example: {kind}{':' * bool(place)}{place}?physics=exact.",
     )
     place = "?".join(filter(None, [place, "&".join(others)]))
@@ -80,10 +80,11 @@ def parse_name(name: str) -> RobotName:
 
 
 def parse_settings(name: str, words: list[str], default: Settings) -> Settings:
-    """``physics=exact``, ``frame_skip=2`` and ``noise=0.05``."""
+    """``physics=exact``, ``frame_skip=2``, ``noise=0.05`` and ``divergence=error``."""
     values = dict(word.split("=", 1) for word in words)
-    physics = values.get("physics", default.physics)
+    physics, divergence = values.get("physics", default.physics), values.get("divergence", default.divergence)
     check_name(physics, ("fast", "exact"), f"physics in env {name!r}:")
+    check_name(divergence, ("rest", "error"), f"divergence in env {name!r}:")
     try:
         frame_skip, noise = int(values.get("frame_skip", default.frame_skip)), float(values.get("noise", default.noise))
     except ValueError:
@@ -93,7 +94,7 @@ def parse_settings(name: str, words: list[str], default: Settings) -> Settings:
         f"frame_skip must be a whole number of at least 1 and noise a number of at least 0 (got env {name!r}). "
         f"For example: frame_skip={default.frame_skip}&noise={default.noise:g}.",
     )
-    return Settings(physics, frame_skip, noise)  # type: ignore[arg-type]
+    return Settings(physics, frame_skip, noise, divergence)  # type: ignore[arg-type]
 
 
 def open_robot(name: str, features: str | Features | None = None, horizon: int = 0) -> MjxEnv:

@@ -107,6 +107,15 @@ def test_physics_that_diverges_gives_nan_until_the_end_of_the_episode(tmp_path):
     assert lost[:, 1:].all()
 
 
+def test_a_robot_whose_physics_diverges_can_be_put_at_rest(tmp_path):
+    env = make_env(write(tmp_path, UNSTABLE) + "?divergence=rest", horizon=4)
+    episodes = push(env, [1.0, 1.0])
+    places, speeds = np.split(np.asarray(episodes.observations), 2, axis=-1)
+    np.testing.assert_array_equal(places[:, 1:], np.broadcast_to(places[:, :1], places[:, 1:].shape))
+    assert (speeds[:, 1:] == 0).all()
+    assert np.isnan(push(env, [jnp.nan, 1.0]).observations[:, 1:, :2]).all()  # training diverged, not the physics
+
+
 @pytest.mark.parametrize(
     ("xml", "message"),
     [

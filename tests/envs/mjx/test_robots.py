@@ -53,7 +53,8 @@ def test_a_python_factory_may_have_the_name_of_a_robot():
     ("name", "message"),
     [
         ("ant?physics=slow", "unknown physics in env 'ant.physics=slow': 'slow'"),
-        ("ant?speed=2", "takes the settings physics, frame_skip and noise"),
+        ("ant?divergence=stop", "unknown divergence in env"),
+        ("ant?speed=2", "takes the settings physics, frame_skip, noise and divergence"),
         ("ant?frame_skip=0", "frame_skip must be"),
         ("ant?noise=x", "frame_skip must be"),
         ("ant:no_such_maze", "unknown env 'no_such_maze'"),
