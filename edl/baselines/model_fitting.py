@@ -152,6 +152,10 @@ def sgd(
     ``after_step`` changes the parameters after each gradient step.
     """
     size = jax.tree.leaves(rows)[0].shape[0]
+    check(
+        minibatches <= size,
+        f"minibatches={minibatches} exceeds the {size} rows to fit: raise rollouts, or ask for fewer minibatches.",
+    )
     minibatch_size = size // minibatches
 
     def step(trained: Trained, batch: PyTree) -> tuple[Trained, Metrics]:

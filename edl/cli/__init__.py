@@ -118,6 +118,16 @@ def run_command(command: str, words: list[str]) -> int:
         raise
     except OSError as error:
         return print_error(f"edl {command}: {error}. All files that were written are complete.", status=1)
+    except (MemoryError, RuntimeError) as error:  # XLA raises a RuntimeError
+        from edl.runs.lanes import is_out_of_memory
+
+        if not is_out_of_memory(error):
+            raise
+        return print_error(
+            f"edl {command}: out of memory ({str(error).splitlines()[0] if str(error) else 'of this machine'}). Choose "
+            "smaller numbers, e.g. of rollouts, samples, skills or seeds. All files that were written are complete.",
+            status=1,
+        )
 
 
 def print_error(message: str, status: int = 2) -> int:

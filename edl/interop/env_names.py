@@ -29,7 +29,7 @@ from edl.envs.clock import timed_env
 from edl.envs.features import Features, count_features, parse_features
 from edl.envs.host import DEFAULT_HORIZON, hosts_of
 from edl.envs.layouts import Layout
-from edl.envs.mjx.names import file_text, is_robot, make_robot, robot_layout
+from edl.envs.mjx.names import file_text, is_robot, make_robot, names_file, robot_layout
 from edl.envs.random_maze import is_random
 from edl.envs.registry import BUILT_IN, ENVS, Factory, MazeFactory, check_env, is_file, layout_of, with_horizon
 from edl.interop.brax_envs import brax_env, is_brax_style, observation_size_of
@@ -92,6 +92,13 @@ def text_to_keep(name: str, text: str | None = None) -> str | None:
     if names_robot(name) and text is None:
         return file_text(name)
     return _maze_layout(name, text).text if is_maze(name) and name not in BUILT_IN else text
+
+
+def reads_file(name: str) -> bool:
+    """Whether a name gives the path of a maze or of a MuJoCo model, whose text a run keeps."""
+    if names_robot(name):
+        return names_file(name)
+    return is_maze(name) and name not in ENVS and not is_random(name)
 
 
 def is_maze(name: str) -> bool:

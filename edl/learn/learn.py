@@ -41,6 +41,8 @@ SUCCESS_RATE = 0.1
 """Weight of the newest iteration in the running success of a skill."""
 MIN_WEIGHT = 0.2
 """Weight with which a skill that always succeeds is drawn."""
+MAX_LOCATED_GOALS = 1000
+"""Up to this number of goals, all are located before a chunk of iterations. Of more, each episode locates its own."""
 
 
 @config
@@ -283,7 +285,8 @@ def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig, e
     if config.reward == "posterior":
         return Objective(**common(), reward=lambda state, episode: posterior_reward(skills, episode), needs="steps")
     if not config.rivalry:
-        to_goals = distance if skills.continuous else distance.for_goals(skills.goals)
+        located = not skills.continuous and skills.num_skills <= MAX_LOCATED_GOALS
+        to_goals = distance.for_goals(skills.goals) if located else distance
         terms = RewardTerms(config.radius)
         if config.reward == "progress":
             terms = RewardTerms(goal_reached.radius, config.bonus / env.horizon, reward_unit(skills, config))

@@ -272,6 +272,11 @@ def ppo(
 
     batches = 2 if objective.learns == "separately" else 1
     env_steps = batches * config.rollouts * objective.siblings * (config.unroll or env.horizon)
+    check(
+        config.minibatches <= env_steps // batches,
+        f"minibatches={config.minibatches} exceeds the {env_steps // batches} steps per iteration: raise rollouts, or "
+        "ask for fewer minibatches.",
+    )
     return Program(init, step, finish, config.iterations, env_steps)
 
 
@@ -319,7 +324,7 @@ def normalises_codes(config: PPOConfig) -> bool:
 
 def linear_schedule(config: PPOConfig) -> optax.Schedule:
     """From the first learning rate to the last one, over all gradient steps."""
-    total = config.iterations * config.epochs * config.minibatches
+    total = float(config.iterations * config.epochs * config.minibatches)  # it may have over 32 bits
     return lambda count: config.learning_rate + (config.last_learning_rate - config.learning_rate) * count / total
 
 

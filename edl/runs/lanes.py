@@ -130,7 +130,7 @@ def run_lanes(work: Work, keys: Keys, layout: Layout, runner: LaneRunner) -> Ite
                 yield found._replace(seconds=seconds, compile_seconds=compile_seconds)
                 began, compiled = time.perf_counter(), 0.0
         except jax.errors.JaxRuntimeError as error:
-            if not any(words in str(error) for words in OUT_OF_MEMORY):
+            if not is_out_of_memory(error):
                 raise
             if width == 1:
                 raise ConfigError(f"one lane does not fit into the memory of a device ({error}).") from error
@@ -212,12 +212,21 @@ def fitting_width(work: Work, keys: Keys, width: int, mesh: Mesh | None) -> int:
 
 def needed_memory(work: Work, width: int, mesh: Mesh | None) -> int:
     """Bytes that a device needs for so many lanes, as the compiler reports them."""
-    facts, _, placed = prepare(select_lanes(work, np.zeros(width, int)), width, mesh)
-    shape = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), (width, facts.iterations)))
+    return program_memory(select_lanes(work, np.zeros(width, int)), width, mesh)
+
+
+def program_memory(work: Work, lanes: int, mesh: Mesh | None) -> int:
+    """Bytes that a device needs for work with this number of lanes, whose inputs may be shapes."""
+    facts, _, placed = prepare(work, lanes, mesh)
+    shape = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), (lanes, facts.iterations)))
     analysis = compile_chunk(placed, facts, place_on_devices(mesh, shape), mesh).memory_analysis()
     if analysis is None:
         return 0
     return int(analysis.temp_size_in_bytes + analysis.argument_size_in_bytes + analysis.output_size_in_bytes)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
 
 
 def free_memory(devices: int) -> int:

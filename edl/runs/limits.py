@@ -1,5 +1,6 @@
 """Limits that are checked before any stage runs: a run that cannot fit into memory, or cannot end, is refused."""
 
+import collections
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +21,10 @@ MAX_COUNT = 2**31 - 1
 MAX_ITERATIONS = 100_000_000
 MAX_SKILLS = 100_000
 MAX_SEEDS = 100_000
+MAX_LAYERS = 100
+"""Compiling a network takes a second per dozen layers."""
+LARGE = 1_000_000
+COUNTS_WITHOUT_ARRAYS = ("iterations", "seed")
 MEMORY_SHARE = 0.75
 """Share of the memory that a run may need by these estimates, which leave out temporary arrays."""
 COPIES_TO_SAVE = 2
@@ -52,6 +57,8 @@ def check_sizes(config: RunConfig) -> None:
         f"num_seeds={config.num_seeds} would take about {days:,.0f} days to evaluate, and must be at most {MAX_SEEDS}. "
         "Start several runs with other --seed.",
     )
+    for path, count in collections.Counter(path for path, _ in _integers(config, "")).items():
+        check(count <= MAX_LAYERS, f"{path} must have at most {MAX_LAYERS} numbers (got {count}). Leave some out.")
     for path, value in _integers(config, ""):
         check(value <= MAX_COUNT, f"{path} must be at most {MAX_COUNT} (got {value}). Choose a smaller number.")
         if path.rsplit(".", 1)[-1] == "iterations":
@@ -82,10 +89,10 @@ def _check_iterations(path: str, value: int) -> None:
     days = value / USUAL_ITERATIONS_PER_SECOND / SECONDS_PER_DAY
     check(
         value <= MAX_ITERATIONS,
-        f"{path}={value} would take about {days:,.0f} days at {USUAL_ITERATIONS_PER_SECOND:,.0f} iterations per second, "
-        f"and must be at most {MAX_ITERATIONS}. Choose a smaller number.",
+        f"{path}={value} would take about {days:,.0f} days at {USUAL_ITERATIONS_PER_SECOND:,.0f} iterations per "
+        f"second, and must be at most {MAX_ITERATIONS}. Choose a smaller number.",
     )
-    _check_memory(f"{path}={value}", value * KEY_BYTES)
+    check_memory(f"{path}={value}", value * KEY_BYTES)
 
 
 def traced(trace: Callable[[], dict[str, Outline]]) -> dict[str, Outline]:
@@ -110,11 +117,12 @@ def check_estimates(config: RunConfig, found: Mapping[str, Outline]) -> None:
         artifacts += saved
         state = tree_bytes(each.state) / config.num_seeds + each.iterations * KEY_BYTES
         what = f"stage {name!r} with {each.iterations} iterations and num_seeds={config.num_seeds}"
-        _check_memory(what, state + artifacts + COPIES_TO_SAVE * saved)
+        check_memory(what, state + artifacts + COPIES_TO_SAVE * saved)
         _check_time(what, each.iterations, each.env_steps * config.num_seeds)
 
 
-def _check_memory(what: str, needed: int | float) -> None:
+def check_memory(what: str, needed: int | float) -> None:
+    """Refuse what needs more memory than can be used."""
     usable = usable_memory()
     if needed > usable:
         raise ConfigError(
@@ -131,6 +139,15 @@ def _check_time(what: str, iterations: int, env_steps: int) -> None:
             f"{what} would take over {days:.0f} days on the fastest device (at most {MAX_DAYS} are allowed). "
             "Choose smaller numbers."
         )
+
+
+def large_settings(config: RunConfig) -> list[tuple[str, int]]:
+    """Settings so large that only the compiler knows whether a stage fits into memory, with their paths."""
+    return [
+        (path, value)
+        for path, value in _integers(config, "")
+        if value >= LARGE and path.rsplit(".", 1)[-1] not in COUNTS_WITHOUT_ARRAYS
+    ]
 
 
 def _integers(config: Any, where: str) -> Iterable[tuple[str, int]]:

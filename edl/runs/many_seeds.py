@@ -18,10 +18,10 @@ from edl.config import ConfigError
 from edl.runs import store
 from edl.runs.chunks import ChunkPoint, plan_chunks
 from edl.runs.config import RunConfig, differences, to_json
+from edl.runs.dry_run import check_settings
 from edl.runs.failures import FAILED
 from edl.runs.interrupt import catch_interrupts
-from edl.runs.limits import check_estimates, traced
-from edl.runs.pipeline import identity, outlines, plan
+from edl.runs.pipeline import identity, plan
 from edl.runs.progress import Progress
 from edl.runs.resolve import Context, make_context, resolve_config, with_dataset
 from edl.runs.result import Run, load_artifacts, saved_config
@@ -50,8 +50,7 @@ def execute_seeds(
         raise ConfigError(f"{str(place)!r} holds seeds of a run. Continue it with --resume, or choose another --out.")
     context = make_context(config)
     if not started:
-        loaded = with_dataset(config, context)
-        check_estimates(config, traced(lambda: outlines(config, loaded)))
+        check_settings(config, with_dataset(config, context))
     with catch_interrupts() as interrupt, contextlib.ExitStack() as stack:
         executor = stack.enter_context(contextlib.closing(make_executor(execution, place, interrupt, progress)))
         folder = Folder(place) if started else store.create(place)

@@ -12,10 +12,8 @@ from jaxtyping import PyTree
 from edl.artifacts import SkillModel, SkillPolicy, States
 from edl.config import ConfigError, check_numbers
 from edl.envs import Env, Layout
-from edl.envs.random_maze import is_random
-from edl.envs.registry import ENVS
 from edl.evaluate.metrics import METRICS
-from edl.interop.env_names import allow_import, is_maze, remember_factory
+from edl.interop.env_names import allow_import, reads_file, remember_factory
 from edl.interop.numpy_policy import to_numpy
 from edl.interop.numpy_skills import NumpySkills
 from edl.runs import store
@@ -186,16 +184,26 @@ def with_good_seeds(run: Run) -> Run:
 
 def saved_config(folder: Folder) -> RunConfig:
     """The config that a run was saved with, checked."""
-    place = folder.place(store.CONFIG)
-    config = from_json(folder.read_json(store.CONFIG), str(place))
+    place, saved = folder.place(store.CONFIG), folder.read_json(store.CONFIG)
+    _check_file_kept(saved, place)
+    config = from_json(saved, str(place))
     try:
         check_numbers(config)
         check_sizes(config)
     except ConfigError as error:
         raise ConfigError(f"{place} is damaged or was changed: {error} {store.remedy(store.CONFIG)}") from error
-    if config.maze is None and is_maze(config.env) and config.env not in ENVS and not is_random(config.env):
+    return config
+
+
+def _check_file_kept(saved: Any, place: Path) -> None:
+    """Reject the path of a maze or model without its text, before anything opens the file.
+
+    The text that a run keeps of a model includes the files that the model includes.
+    """
+    env, text = (saved.get("env"), saved.get("maze")) if isinstance(saved, dict) else (None, None)
+    kept = isinstance(text, str) and "<include" not in text.lower()
+    if isinstance(env, str) and not kept and reads_file(env):
         raise ConfigError(
-            f"{place} names the maze file {config.env!r} but has no maze: loading a run opens no other files. "
+            f"{place} names the file {env!r} but lacks its text: loading a run opens no other files. "
             f"{store.remedy(store.CONFIG)}"
         )
-    return config

@@ -42,6 +42,7 @@ SWEEP = "sweep.json"
 UNLOCKABLE = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Errors of file systems without locks for folders, such as some network file systems."""
 LOCK_POLL_SECONDS = 0.1
+MAX_SETTINGS_BYTES = 64 * 2**20
 READ_ATTEMPTS = 3
 """How often a file is read if its hash differs: the process that owns the run may replace it meanwhile."""
 REMEDIES = {
@@ -371,11 +372,16 @@ def _sync_folder(path: Path) -> None:
 
 
 def read_file(path: str | Path) -> bytes:
-    """The bytes of a file that the user named."""
+    """The bytes of a file of settings that the user named."""
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{str(path)!r} cannot be read ({error.strerror}). Check the path.") from error
+        with open(path, "rb") as file:
+            data = file.read(MAX_SETTINGS_BYTES + 1)
+    except (OSError, ValueError) as error:  # a name with a null character is a ValueError
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"{str(path)!r} cannot be read ({reason}). Check the path.") from error
+    if len(data) > MAX_SETTINGS_BYTES:  # a device such as /dev/zero has no end
+        raise ConfigError(f"{str(path)!r} has over {MAX_SETTINGS_BYTES // 2**20} MiB. Check the path.")
+    return data
 
 
 def parse_json(data: bytes | str, whose: str, remedy: str = "Restore it, or fix it.") -> Any:

@@ -17,6 +17,7 @@ from edl.config import ConfigError
 from edl.runs import evaluation, store
 from edl.runs.chunk_work import DONE, ChunkTask, chunk_folder, is_done, run_chunk, statuses, write_marker
 from edl.runs.chunks import Chunk, ChunkPoint, lanes_per_chunk, plan_chunks
+from edl.runs.dry_run import check_settings
 from edl.runs.executors import (
     Executor,
     LocalExecutor,
@@ -30,8 +31,6 @@ from edl.runs.executors import (
 )
 from edl.runs.grid import SweepGrid
 from edl.runs.interrupt import Interrupt, catch_interrupts
-from edl.runs.limits import check_estimates, traced
-from edl.runs.pipeline import outlines
 from edl.runs.points import program_key
 from edl.runs.progress import Progress, SilentProgress
 from edl.runs.resolve import make_context, with_dataset
@@ -170,8 +169,7 @@ def check_points(grid: SweepGrid) -> None:
     """The dry run: reject bad points before anything is written."""
     for group in grid.groups:
         first = group[0].config
-        where = with_dataset(first, make_context(first))
-        check_estimates(first, traced(lambda first=first, where=where: outlines(first, where)))
+        check_settings(first, with_dataset(first, make_context(first)))
 
 
 def make_executor(execution: Execution, out: str | Path, interrupt: Interrupt, progress: Progress | None) -> Executor:

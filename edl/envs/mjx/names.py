@@ -13,9 +13,10 @@ from edl.envs.base import Env
 from edl.envs.features import Features
 from edl.envs.layouts import Layout
 from edl.envs.mjx.robots import MODEL, is_robot, open_robot, parse_name, read_model, robot_from_model, robot_in_maze
+from edl.envs.random_maze import is_random
 from edl.envs.registry import BUILT_IN, layout_of
 
-__all__ = ["file_text", "is_robot", "make_robot", "robot_layout"]
+__all__ = ["file_text", "is_robot", "make_robot", "names_file", "robot_layout"]
 
 
 # Cached because compiling a model takes a while, and because envs of one run should be one object.
@@ -40,6 +41,12 @@ def robot_layout(name: str, text: str | None = None) -> Layout | None:
         return None
     layout = layout_of(parts.place) if text is None else layouts.parse(text)
     return dataclasses.replace(layout, name=f"{parts.kind}:{parts.place}")
+
+
+def names_file(name: str) -> bool:
+    """Whether a name gives the path of a model or of a maze."""
+    parts = parse_name(name)
+    return parts.kind == MODEL or bool(parts.place and parts.place not in BUILT_IN and not is_random(parts.place))
 
 
 def file_text(name: str) -> str | None:

@@ -1,7 +1,9 @@
 """A run or sweep that is too large is refused with an estimate, before anything is computed or written."""
 
+import jax
 import pytest
 
+from edl.cli import main
 from edl.config import ConfigError
 from edl.runs import grid, limits
 from edl.runs.config import RunConfig
@@ -19,12 +21,16 @@ from tests.cli.settings import TINY
         (["--explorer.rollouts", "1000000000"], "the arrays of this run are too large"),
         (["--explorer.rollouts", "10000000"], r"stage 'explore' .* needs at least .* of memory, and 3 GiB can be used"),
         (["--explorer.num-samples", "200000000"], r"stage 'explore' .* needs at least 4\.47 GiB of memory"),
+        (["--learner.ppo.minibatches", "201"], "minibatches=201 exceeds the 200 steps per iteration"),
+        (["--learner.ppo.rollouts", "10000000"], r"stage 'learn' with learner\.ppo\.rollouts=10000000 needs at least"),
+        (["--learner.ppo.epochs", "1000000000"], r"stage 'learn' with learner\.ppo\.epochs=1000000000 "),
+        (["--learner.ppo.hidden", *["8"] * 101], r"learner\.ppo\.hidden must have at most 100 numbers \(got 101\)"),
         (["--learner.ppo.hidden", "1000000"], r"stage 'learn' .* needs at least .* of memory, and 3 GiB can be used"),
     ],
 )
 def test_absurd_numbers_are_refused_before_any_stage_runs(check_rejected, tmp_path, monkeypatch, words, message):
     monkeypatch.setattr(limits, "total_memory", lambda: 4.0 * 2**30)
-    hidden = ["--learner.ppo.hidden", "1000000", "1000000"] if "--learner.ppo.hidden" in words else words
+    hidden = ["--learner.ppo.hidden", "1000000", "1000000"] if words[1:] == ["1000000"] else words
     check_rejected(["run", *TINY, *hidden, "--out", tmp_path / "run"], message)
     assert not (tmp_path / "run").exists()
 
@@ -33,6 +39,18 @@ def test_iterations_are_refused_by_their_time_on_a_machine_of_any_size(check_rej
     monkeypatch.setattr(limits, "total_memory", lambda: 4.0 * 2**40)
     words = ["run", *TINY, "--learner.ppo.iterations", "1000000000", "--out", tmp_path / "run"]
     check_rejected(words, r"would take about 12 days at 1,000 iterations per second, and must be at most 100000000")
+
+
+def test_memory_that_runs_out_is_one_message(tmp_path, capsys, monkeypatch):
+    def fail(*args, **settings):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 204400016832 bytes.\nmore")
+
+    monkeypatch.setattr("edl.runs.session.advance", fail)
+    assert main(["run", *TINY, "--out", str(tmp_path / "run")]) == 1
+    message = " ".join(capsys.readouterr().err.split())
+    assert "edl run: out of memory (RESOURCE_EXHAUSTED: Out of memory allocating 204400016832 bytes.)" in message
+    assert "Choose smaller numbers" in message
+    assert "Traceback" not in message
 
 
 def test_many_skills_are_refused_by_the_memory_of_their_evaluation(monkeypatch):

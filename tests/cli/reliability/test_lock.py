@@ -101,8 +101,7 @@ def test_a_run_that_appears_while_another_is_prepared_is_kept(tmp_path, monkeypa
     def prepare(*args, **settings):
         if not path.exists():
             store.create(path).write_json(store.CONFIG, {"first": True})
-        return {}
 
-    monkeypatch.setattr("edl.runs.run.outlines", prepare)
+    monkeypatch.setattr("edl.runs.run.check_settings", prepare)
     check_rejected(["explore", *EXPLORE, "--out", path], "already holds a run")
     assert contents(path) == {"config.json": b'{\n  "first": true\n}\n'}

@@ -14,7 +14,7 @@ from edl.cli.console import new_console
 from edl.config import ConfigError
 from edl.interop import env_names
 from edl.interop.numpy_policy import exported
-from edl.runs import grid
+from edl.runs import grid, store
 from edl.runs.manifest import MANIFEST
 
 
@@ -100,5 +100,15 @@ def test_a_stored_env_opens_no_file_that_the_user_did_not_name(tmp_path, copied,
     (copied / MANIFEST).unlink()
     config = json.loads((copied / "config.json").read_text())
     (tmp_path / "secret.txt").write_text("+-+\n|?|\n+-+\n")
-    (copied / "config.json").write_text(json.dumps({**config, "env": str(tmp_path / "secret.txt")}))
-    check_rejected(["evaluate", copied], "names the maze file .* but has no maze")
+    secret = tmp_path / "secret.txt"
+    including = f'<mujoco><include file="{secret}"/></mujoco>'
+    for env, text in ((secret, None), (f"ant:{secret}", None), (f"mjx:{secret}", None), (f"mjx:{secret}", including)):
+        (copied / "config.json").write_text(json.dumps({**config, "env": str(env), "maze": text}))
+        for words in (["evaluate", copied], ["run", "--resume", "--out", copied]):
+            check_rejected(words, "names the file .* but lacks its text")
+
+
+def test_a_file_without_end_is_rejected(check_rejected, tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "MAX_SETTINGS_BYTES", 2**20)
+    for words in (["run", "--config", "/dev/zero"], ["run", "--env", "/dev/zero"], ["run", "--config", "a\0b"]):
+        check_rejected([*words, "--out", tmp_path / "run"], "over 1 MiB|at most .* bytes|cannot be read")
