@@ -56,7 +56,9 @@ closest one."""
 NEARBY_RADIUS = 0.8
 """A state's path to a goal may continue from landmarks within this distance."""
 WALL_DETOUR = 1.5
-"""If the walk to a goal is longer than the straight line by more than this, a wall is between them."""
+"""If a walk to a goal is longer than the straight line by more than this, a wall is between them. Measured on pairs of
+explored states at most 0.5 cells apart (bottleneck and 8 random mazes): it rejects 0.2 to 1.7 % of the pairs that are
+also at most 0.5 cells apart on foot, and accepts 0.3 to 0.6 % of those with a detour of more than 2."""
 
 
 @config
