@@ -47,7 +47,7 @@ ENVS: dict[str, tuple[list[str], float]] = {
     "MountainCarContinuous-v0": (["--env", "MountainCarContinuous-v0", "--features", "0,1"], 0.9),
     "Pendulum-v1": (["--env", "Pendulum-v1"], 0.8),
     "CartPole-v1": (["--env", "CartPole-v1", "--features", "0,2"], 0.8),
-    "Acrobot-v1": (["--env", "Acrobot-v1"], 0.0),
+    "Acrobot-v1": (["--env", "Acrobot-v1", "--features", "0,1,2,3", "--horizon", "50"], 0.0),
     "drone": (["--env", "drone:Drone", "--features", "0,1", "--horizon", "50"], 0.95),
     "unicycle": (["--env", f"{PROBES}:Unicycle", "--features", "0,1", "--horizon", "50"], 0.95),
     "arm": (["--env", f"{PROBES}:Arm", "--features", "0,1", "--horizon", "100"], 0.95),

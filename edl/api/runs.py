@@ -344,7 +344,8 @@ def run(
 
     With ``out``, the run writes a folder. If the folder holds the same run already, the finished run is returned, and a
     stopped run is continued. Without it, nothing is written. Ctrl-C writes a checkpoint and raises `KeyboardInterrupt`.
-    ``progress`` shows progress bars; by default on a terminal and in a notebook. ``log`` is tensorboard, wandb or csv.
+    ``progress`` shows progress bars; by default on a terminal and in a notebook. ``log`` is tensorboard,
+    wandb or csv, whose files are next to the folder of the run (``OUT-log.csv``).
     """
     options = {"out": out, "resume": resume, "until": until, "progress": progress, "log": log}
     return run_with(env, settings, Given(states=states), **options)

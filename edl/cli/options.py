@@ -74,7 +74,8 @@ FLAGS = {
         "Address of the Ray cluster: host:port or auto. Default: a new local one.", "ADDRESS", default=None
     ),
     "log": Flag(
-        "Also log to this tool; its files are next to the folder of the run. Needs pip install 'edl[log]'.",
+        "Also log to this tool. csv writes RUN-log.csv and tensorboard RUN-tensorboard, next to the folder of the run. "
+        "tensorboard and wandb need pip install 'edl[log]'.",
         type=LogTarget,
         default="none",
     ),

@@ -43,7 +43,8 @@ def print_summary(console: Console, run: Run, took: float | None = None) -> None
         print_labelled(console, "coverage", f"measured over {metrics.get('coverage_is_over')}{whole}")
     failures = failures_note(metrics, MAX_SEEDS_NAMED)
     horizon = None if run.layout is None else horizon_note(run.layout, run.env.horizon)
-    notes = [failures, failed_seeds_note(metrics), horizon, reachability_note(run.log)]
+    reachability = None if run.states is None else reachability_note(run.log, run.states.samples.shape[-1])
+    notes = [failures, failed_seeds_note(metrics), horizon, reachability]
     for warning in [*codebook_warnings(metrics.get("codebook") or []), *filter(None, notes)]:
         print_labelled(console, "warning", warning)
     if run.path is None:

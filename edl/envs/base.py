@@ -50,6 +50,8 @@ class Env(eqx.Module):
     """Maximum number of steps per episode. Static."""
     observation_size: eqx.AbstractVar[int]
     feature_size: eqx.AbstractVar[int]
+    timed: bool = eqx.field(static=True, default=False, kw_only=True)
+    """Whether the last number of an observation is the time left (`edl.envs.clock`)."""
 
     @property
     @abc.abstractmethod

@@ -39,7 +39,7 @@ def with_time_left(
 
 def timed_horizon(env: Env) -> int:
     """Number of steps of an episode if the observations of ``env`` include the time left, or else 0."""
-    return env.horizon if getattr(env, "timed", False) else 0
+    return env.horizon if env.timed else 0
 
 
 class TimedState(NamedTuple):
@@ -56,7 +56,6 @@ class TimedEnv(Env):
     horizon: int = eqx.field(static=True)
     observation_size: int = eqx.field(static=True)
     feature_size: int = eqx.field(static=True)
-    timed: bool = eqx.field(static=True, default=True)
 
     @property
     def action_space(self) -> Box | Discrete:
@@ -81,8 +80,8 @@ class TimedEnv(Env):
 
 def timed_env(inner: Env) -> TimedEnv:
     """The env ``inner`` with the time left in its observations."""
-    size = inner.observation_size + 1
-    return TimedEnv(inner=inner, horizon=inner.horizon, observation_size=size, feature_size=inner.feature_size)
+    sizes = {"observation_size": inner.observation_size + 1, "feature_size": inner.feature_size}
+    return TimedEnv(inner=inner, horizon=inner.horizon, timed=True, **sizes)
 
 
 def at_time_left(

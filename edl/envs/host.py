@@ -69,10 +69,7 @@ class HostState(NamedTuple):
 
 
 class HostEnv(Env):
-    """An env stepped by a `Host`. ``num_actions`` is 0 if actions are continuous, between ``low`` and ``high``.
-
-    With ``timed``, the last number of an observation is the time left (`edl.envs.clock`).
-    """
+    """An env stepped by a `Host`. ``num_actions`` is 0 if actions are continuous, between ``low`` and ``high``."""
 
     low: Float[Array, " a"]
     high: Float[Array, " a"]
@@ -82,7 +79,6 @@ class HostEnv(Env):
     observation_size: int = eqx.field(static=True)
     feature_size: int = eqx.field(static=True)
     num_actions: int = eqx.field(static=True, default=0)
-    timed: bool = eqx.field(static=True, default=False)
 
     @property
     def action_space(self) -> Box | Discrete:

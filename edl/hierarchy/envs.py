@@ -45,7 +45,7 @@ class GoalEnv(Env):
 
 def goal_env(inner: Env, goal: Float[Array, " s"], radius: Float[Array, " s"]) -> GoalEnv:
     """The task of reaching ``goal`` in the env ``inner``."""
-    sizes = {"observation_size": inner.observation_size, "feature_size": inner.feature_size}
+    sizes: dict[str, Any] = {"observation_size": inner.observation_size, "feature_size": inner.feature_size}
     return GoalEnv(inner=inner, goal=goal, radius=radius, horizon=inner.horizon, **sizes)
 
 
@@ -99,5 +99,5 @@ class SkillActionEnv(Env):
 def skill_action_env(inner: Env, policy: SkillPolicy, hold: int) -> SkillActionEnv:
     """The env ``inner`` with skills as actions. Its horizon is ``hold`` times shorter."""
     horizon = max(inner.horizon // hold, 1)
-    sizes = {"observation_size": inner.observation_size, "feature_size": inner.feature_size}
+    sizes: dict[str, Any] = {"observation_size": inner.observation_size, "feature_size": inner.feature_size}
     return SkillActionEnv(inner=inner, policy=policy, hold=hold, horizon=horizon, **sizes)

@@ -34,6 +34,10 @@ class NumpySkills:
         count = sum(name.startswith(f"{prefix}weight") for name in self.arrays)
         return [(self.arrays[f"{prefix}weight{i}"], self.arrays[f"{prefix}bias{i}"]) for i in range(count)]
 
+    def __repr__(self) -> str:
+        goals = "" if self.goals is None else f" with goals in {self.goals.shape[-1]} features"
+        return f"NumpySkills: {self.num_skills} skills{goals}; mode, act, pick, codes, goals, horizon"
+
     @property
     def num_skills(self) -> int:
         return len(self.codes)

@@ -73,7 +73,7 @@ DrawGoals = Callable[[Key, int], Float[Array, "n s"]]
 def check_timed(env: Env) -> None:
     """Reject an env whose observations do not include the time left."""
     check(
-        bool(getattr(env, "timed", False)),
+        env.timed,
         "goals with a deadline need an env that shows the time left, which mazes and robots do not (got an env without "
         "it). Use another explorer and learner.algorithm ppo, or leave out --timed false.",
     )

@@ -228,9 +228,11 @@ def _grouped(
 
 
 def _config(run: Mapping, changes: Mapping[str, Any], whose: str) -> RunConfig:
-    """The config of one point, complete and checked."""
-    merged = json.loads(json.dumps(run))
-    for path, value in changes.items():
+    """The config of one point, complete and checked. Names with dots in ``run`` are settings in its tables."""
+    run = json.loads(json.dumps(run))
+    dotted = {name: value for name, value in run.items() if "." in name}
+    merged = {name: value for name, value in run.items() if name not in dotted}
+    for path, value in (dotted | changes).items():
         *parents, last = path.split(".")
         check_name(path.split(".", 1)[0], own_fields(RunConfig()), f"setting in {path!r} of {whose}:")
         place = merged

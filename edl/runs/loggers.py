@@ -40,7 +40,7 @@ class LoggingProgress:
 
 @contextlib.contextmanager
 def log_to(target: LogTarget, out: str | Path | None, config: RunConfig, display: Progress) -> Iterator[Progress]:
-    """The display, with a logger around it. Files are written next to the run's own, in the folder ``out``."""
+    """The display, with a logger around it. Files are written next to the folder ``out``, not into it."""
     if target == "none":
         yield display
         return

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from edl.envs.clock import at_time_left, time_left, timed_horizon, with_time_left
+from edl.envs.clock import at_time_left, time_left, timed_env, timed_horizon, with_time_left
 from edl.envs.maze import maze
 from edl.interop.gymnasium_envs import host_env
 from tests.interop.hosted import Line
@@ -25,5 +25,7 @@ def test_a_timed_env_shows_the_time_and_skills_are_not_about_it():
     assert (plain.observation_size, timed.observation_size) == (2, 3)
     assert plain.feature_size == timed.feature_size == 2
     assert (timed_horizon(plain), timed_horizon(timed), timed_horizon(maze("square"))) == (0, 7, 0)
+    assert not maze("square").timed
+    assert timed_env(maze("square")).timed
     observation = jnp.array([5.0, 6.0, 1.0])
     np.testing.assert_allclose(timed.features(observation), [5.0, 6.0])

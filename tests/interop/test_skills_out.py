@@ -52,6 +52,10 @@ def test_numpy_equals_jax_for_skills_and_for_blends(policy):
         np.testing.assert_allclose(skills.mode(OBSERVATIONS[0], ours), expected[0], atol=1e-5)
 
 
+def test_skills_in_numpy_say_what_they_are():
+    assert repr(to_numpy(make("beta"))).startswith("NumpySkills: 4 skills; ")
+
+
 def test_numpy_draws_from_the_same_distribution(policy):
     code, seen, draws = policy.codes[1], OBSERVATIONS[0], 4000
     ours = to_numpy(policy).act(np.random.default_rng(0), np.tile(seen, (draws, 1)), 1)

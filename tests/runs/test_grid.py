@@ -28,6 +28,16 @@ def test_several_settings_can_share_an_axis():
     assert rates == [(1e-3, 1e-3), (1e-4, 1e-4)]
 
 
+def test_dotted_names_in_run_are_settings_in_its_tables():
+    dotted = {"learner.ppo.gamma": 0.9, "learner": {"ppo": {"rollouts": 8}}}
+    tables = {"learner": {"ppo": {"gamma": 0.9, "rollouts": 8}}}
+    found, same = (parse(run=RUN | settings, grid={"seed": [0, 1]}) for settings in (dotted, tables))
+    assert [point.config for point in found.points] == [point.config for point in same.points]
+    assert found.points[0].config.learner.ppo.gamma == 0.9
+    with pytest.raises(ConfigError, match=r"unknown setting in .*'gama'"):
+        parse(run=RUN | {"learner.ppo.gama": 0.9}, grid={"seed": [0, 1]})
+
+
 def test_distances_are_minimised():
     asked = {"learner.epsilon": [1.0]}
     assert parse(grid=asked, metric="goal_distance").goal == "min"
