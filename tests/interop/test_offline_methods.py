@@ -53,4 +53,4 @@ def test_prompts_by_goal_and_by_reward(recorded, tmp_path, method):
     edl.run(env="square", method=method, explore=recorded, baseline=CONFIGS[method], out=tmp_path / "run")
     found = zero_shot(load(tmp_path / "run"), None)
     assert found["goal_distance"][0] < 0.6 * found["random_goal_distance"]
-    assert found["reward_share"][0] > 0.4 > found["random_reward_share"] + 0.2
+    assert found["reward_share"][0] > found["random_reward_share"] + 0.3
