@@ -18,7 +18,8 @@ least-squares solution of r_i = (phi(s'_i) - phi(s_i)) . z over labelled transit
 Departs from the authors' code:
 - One network phi, one network U, two networks Q; theirs has two of phi.
 - A goal is never the state itself.
-- To reach a goal, their code computes z again in every step; here a skill lasts for the episode, as for all methods.
+- To reach a goal, their code computes z again in every step (`TowardGoal`); a skill of a run lasts for the episode, as
+  for all methods, and goes on beyond the goal.
 """
 
 from typing import Any
@@ -132,6 +133,17 @@ def hilp(env: Env, states: States, config: HILPConfig) -> Program[OfflineState, 
         return SkillPolicy(networks.actor, normaliser, actions, codes, goals=goals, model=phi, pick=rule)
 
     return offline_program(init, improve, finish, config.iterations, config.gradient_steps)
+
+
+class TowardGoal(eqx.Module):
+    """A policy whose code is a goal: it turns towards it in every step, z_t = (phi(g) - phi(s_t)) / ||...||."""
+
+    policy: SkillPolicy
+
+    def act(self, key: Key, observation: Float[Array, " s"], goal: Float[Array, " s"]) -> Array:
+        """Sample a ~ pi(a|s,z_t)."""
+        phi: Any = self.policy.model
+        return self.policy.act(key, observation, unit_vector(phi(goal) - phi(observation)))
 
 
 def prompt_by_reward(

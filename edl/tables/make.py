@@ -55,6 +55,7 @@ from edl.tables.table import (
     is_finished,
     result_of,
 )
+from edl.tables.tuning import NAME as TUNING
 
 RUNS = "build/tables"
 WAIT_SECONDS = 3600.0
@@ -171,14 +172,15 @@ def label_of(row: Row) -> tuple[str, str, str]:
 
 
 def jobs_of(rows: Sequence[Row]) -> list[Job]:
-    """Rows grouped by their table and their programs, slow jobs first."""
+    """Rows grouped by their table and their programs. Slow jobs come first, and of these the ones that are tuned."""
     groups: dict[Hashable, list[Row]] = {}
     for row in rows:
         key = (row.table, program_key(row.config), row.until, row.measure, row.prepare)
         if row.runner is not None:
             key = (row.table, row.config.env, shared_stage(row))
         groups.setdefault(key, []).append(row)
-    return sorted((Job(tuple(group)) for group in groups.values()), key=lambda job: not job.is_slow)
+    jobs = [Job(tuple(group)) for group in groups.values()]
+    return sorted(jobs, key=lambda job: (not job.is_slow, job.rows[0].table == TUNING))
 
 
 def shared_stage(row: Row) -> str:

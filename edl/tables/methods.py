@@ -119,13 +119,13 @@ def rows(settings: TableSettings, records: Records) -> list[Row]:
 
 
 def measure_of(method: str) -> Measure | None:
-    """What is measured besides the usual metrics: offline methods are prompted by rewards."""
+    """What is measured besides the usual metrics: offline methods are prompted by goals and rewards."""
     return measure_prompts if method in offline.METHODS else None
 
 
 def measure_prompts(run: Run, found: Evaluation) -> dict[str, Any]:
-    """Prompts by reward, and the rollouts for the figure."""
-    return {**offline.prompts_by_reward(run, found), **skill_paths(run, found)}
+    """Prompts by goals and rewards, and the rollouts for the figure."""
+    return {**offline.zero_shot(run, found), **skill_paths(run, found)}
 
 
 def skill_paths(run: Run, found: Evaluation) -> dict[str, Any]:
@@ -252,6 +252,12 @@ def overview(results: Results) -> str:
     return markdown_table(head, lines) if lines else "Not measured."
 
 
+def figure_view(results: Results) -> str:
+    """The picture that ``benchmarks/methods.py`` draws, once there are rollouts to draw."""
+    drawn = any("paths" in each.get("measured", {}) for each in results_in(results, TUNED_IN).values())
+    return "![Ten skills of every method in the bottleneck maze](images/methods.png)" if drawn else "Not drawn yet."
+
+
 def view(results: Results) -> str:
     parts = {
         "All mazes": overview(results),
@@ -275,6 +281,7 @@ TABLE = Table(
         "leads": published.leads_view,
         "published": published.information_view,
         "offline": offline.view,
+        "figure": figure_view,
         **{maze: functools.partial(maze_view, maze) for maze in MAZES},
     },
 )

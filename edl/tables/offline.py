@@ -1,13 +1,15 @@
-"""Offline methods prompted by a reward, zero-shot: how far the skill for "go right" goes to the right.
+"""Offline methods, zero-shot: prompted by goals, and by rewards.
 
-There are four rewards, one per direction u of the plane. A recorded move has the reward u . (s' - s) and a recorded
-state u . s, so the return of an episode says how far it gets along u. A score is that distance as a share of the way to
-the farthest cell, averaged over directions and rollouts: 1 is the end of the maze, 0 the start. Directions in which the
-maze ends within `LEAST` cells of the start are left out.
+By goal: the walking distance from the end of an episode to its goal, one of `NUM_GOALS` random points. FB gets
+z = B(g); HILP turns towards the goal in every step (`TowardGoal`), and not only at the start.
 
-Prompts by goal need no table of their own: they are the zero_shot_distance of the table of methods.
+By reward: how far the skill for "go right" goes to the right. There are four rewards, one per direction u of the plane.
+A recorded move has the reward u . (s' - s) and a recorded state u . s, so the return of an episode says how far it gets
+along u. A score is that distance as a share of the way to the farthest cell, averaged over directions and rollouts: 1
+is the end of the maze, 0 the start. Directions in which the maze ends within `LEAST` cells of the start are left out.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -16,19 +18,23 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy, States
-from edl.baselines import fb, hilp
+from edl.baselines.fb import prompt_by_reward as fb_prompt
+from edl.baselines.hilp import TowardGoal
+from edl.baselines.hilp import prompt_by_reward as hilp_prompt
 from edl.envs.layouts import Layout
-from edl.evaluate.skill_rollouts import play_skills, uniform_policy
-from edl.runs.evaluation import Evaluation
+from edl.evaluate.skill_rollouts import NUM_ROLLOUTS, play_skills, uniform_policy
+from edl.runs.evaluation import Evaluation, evaluator_of
 from edl.runs.pipeline import stage_keys
 from edl.runs.result import Run
-from edl.tables.markdown import markdown_table, mean_cell
+from edl.tables.markdown import markdown_table
 from edl.tables.table import MAZES, Results
 from edl.types import Key
 
 DIRECTIONS = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
 LEAST = 2.0
+NUM_GOALS = 200
 METHODS = ("hilp", "fb")
+MEASURED = {"goal_distance": "by goal: distance at the end", "reward_share": "by reward: share of the way"}
 PROMPTED = 6
 """The number that the rollouts of prompts fold into the key of a seed."""
 
@@ -38,35 +44,55 @@ def prompt_hilp(policy: SkillPolicy, states: States, direction: Float[Array, " s
     assert states.experience is not None
     paths = states.experience.paths
     before, after = (x.reshape(-1, paths.shape[-1]) for x in (paths[:, :-1], paths[:, 1:]))
-    return hilp.prompt_by_reward(policy, before, after, (after - before) @ direction)
+    return hilp_prompt(policy, before, after, (after - before) @ direction)
 
 
 def prompt_fb(policy: SkillPolicy, states: States, direction: Float[Array, " s"]) -> Float[Array, " z"]:
     """The skill of FB for the reward u . s, less its mean, from samples of p(s)."""
     samples = states.samples
-    return fb.prompt_by_reward(policy, samples, (samples - jnp.mean(samples, axis=0)) @ direction)
+    return fb_prompt(policy, samples, (samples - jnp.mean(samples, axis=0)) @ direction)
 
 
 PROMPTS = {"hilp": prompt_hilp, "fb": prompt_fb}
 
 
-def prompts_by_reward(run: Run, found: Evaluation) -> dict[str, Any]:
-    """The score of every seed, and that of random actions."""
+def zero_shot(run: Run, found: Evaluation | None = None) -> dict[str, Any]:
+    """The distances to goals and the scores of rewards of every seed, and those of random actions."""
     assert run.layout is not None
-    prompt, env, directions = PROMPTS[run.config.method], run.env, jnp.asarray(DIRECTIONS, jnp.float32)
+    env, layout, random = run.env, run.layout, uniform_policy(run.env)
+    prompt, directions = PROMPTS[run.config.method], jnp.asarray(DIRECTIONS, jnp.float32)
+    evaluator = evaluator_of(run)
+    goals = np.asarray(evaluator.targets)[:: len(evaluator.targets) // NUM_GOALS]
+    told = jnp.asarray(goals, jnp.float32)
 
-    def play(key: Key, policy: SkillPolicy, states: States) -> Float[Array, "d n s"]:
+    def ends(key: Key, policy: Any, codes: Float[Array, "k z"], num: int) -> Float[Array, "2 k n s"]:
+        episodes = play_skills(jax.random.fold_in(key, PROMPTED), env, policy, codes, num=num)
+        return jnp.stack([episodes.features[:, :, 0], episodes.features[:, :, -1]])
+
+    def by_goal(key: Key, policy: SkillPolicy) -> Float[Array, "2 k n s"]:
+        if run.config.method == "hilp":
+            return ends(key, TowardGoal(policy), told, 1)
+        pick: Any = policy.pick
+        return ends(key, policy, jax.vmap(pick)(told), 1)
+
+    def by_reward(key: Key, policy: SkillPolicy, states: States) -> Float[Array, "2 d n s"]:
         codes = jax.vmap(lambda direction: prompt(policy, states, direction))(directions)
-        return moves(key, policy, codes)
+        return ends(key, policy, codes, NUM_ROLLOUTS)
 
-    def moves(key: Key, policy: Any, codes: Float[Array, "d z"]) -> Float[Array, "d n s"]:
-        episodes = play_skills(jax.random.fold_in(key, PROMPTED), env, policy, codes)
-        return episodes.features[:, :, -1] - episodes.features[:, :, 0]
+    def distance(ends: Any) -> float:
+        return round(float(np.mean(evaluator.paired(np.asarray(ends, float)[1, :, 0], goals))), 4)
+
+    def share(ends: Any) -> float:
+        return round(score(layout, np.asarray(ends[1] - ends[0])), 4)
 
     keys = stage_keys(run.config, "evaluate")
-    scores = [score(run.layout, np.asarray(each)) for each in jax.jit(jax.vmap(play))(keys, run.policy, run.states)]
-    random = jax.jit(lambda key: moves(key, uniform_policy(env), jnp.zeros((len(DIRECTIONS), 1))))(keys[0])
-    return {"per_seed": [round(each, 4) for each in scores], "random": round(score(run.layout, np.asarray(random)), 4)}
+    blind = jax.jit(lambda key, codes, num: ends(key, random, codes, num), static_argnums=2)
+    return {
+        "goal_distance": [distance(each) for each in jax.jit(jax.vmap(by_goal))(keys, run.policy)],
+        "reward_share": [share(each) for each in jax.jit(jax.vmap(by_reward))(keys, run.policy, run.states)],
+        "random_goal_distance": distance(blind(keys[0], told, 1)),
+        "random_reward_share": share(blind(keys[0], jnp.zeros((len(DIRECTIONS), 1)), NUM_ROLLOUTS)),
+    }
 
 
 def score(layout: Layout, moves: Float[np.ndarray, "d n s"]) -> float:
@@ -82,14 +108,14 @@ def view(results: Results) -> str:
     lines = []
     for maze in MAZES:
         for method in METHODS:
-            each = results.get(f"{maze}/{method}", {})
-            if "measured" not in each:
-                continue
-            scores = each["measured"]["per_seed"]
-            spread = f"{np.mean(scores):.2f} [{min(scores):.2f}, {max(scores):.2f}]"
-            random = f"{each['measured']['random']:.2f}"
-            goal = [mean_cell(each, name) for name in ("zero_shot_distance", "goal_success")]
-            lines.append([maze, f"`{method}`", *goal, f"{each['random']['zero_shot_distance']:.2f}", spread, random])
-    head = ["maze", "method", "by goal: zero_shot_distance", "goal_success", "random actions"]
-    head += ["by reward: share of the way, worst and best seed", "random actions"]
+            each = results.get(f"{maze}/{method}", {}).get("measured")
+            if each is not None:
+                cells = [(spread(each[name]), f"{each[f'random_{name}']:.2f}") for name in MEASURED]
+                lines.append([maze, f"`{method}`", *(cell for pair in cells for cell in pair)])
+    head = ["maze", "method", *(cell for title in MEASURED.values() for cell in (title, "random actions"))]
     return markdown_table(head, lines) if lines else "Not measured."
+
+
+def spread(values: Sequence[float]) -> str:
+    """The mean, and the range of the seeds."""
+    return f"{np.mean(values):.2f} ({min(values):.2f} to {max(values):.2f})"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from edl.baselines import METHODS
+from edl.baselines import FAMILIES, METHODS, family_of
 from edl.baselines.goal_skills import medoids
 from edl.baselines.pick_rules import TargetAsGoal
 from edl.config import check_name
@@ -43,7 +43,8 @@ RANDOM_MAZES = "random"
 """Stands for the random mazes where the mazes of a table are named."""
 LEADS_MAZES = ("leads_easy", "leads_u", "leads_hard")
 EDL, EDL_ORACLE, TLDR = "edl", "edl_oracle", "tldr"
-BASELINES = tuple(METHODS)
+BASELINES = tuple(name for name in METHODS if family_of(name) in FAMILIES)
+"""The methods without stages that are part of edl."""
 COMPARED = (*BASELINES, TLDR, EDL_ORACLE, EDL)
 """All methods of a comparison. ``edl`` explores by itself; ``tldr`` is an explorer whose policy reaches goals."""
 EXPLORED_BY = {EDL_ORACLE: "oracle", TLDR: TLDR}

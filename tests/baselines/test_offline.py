@@ -8,7 +8,7 @@ import pytest
 from edl.artifacts import Experience, SkillPolicy, States
 from edl.baselines.fb import FBConfig, fb, measure_error, on_sphere
 from edl.baselines.fb import prompt_by_reward as prompt_fb
-from edl.baselines.hilp import HILPConfig, expectile_loss, hilp, map_errors
+from edl.baselines.hilp import HILPConfig, TowardGoal, expectile_loss, hilp, map_errors
 from edl.baselines.hilp import prompt_by_reward as prompt_hilp
 from edl.baselines.offline import Transitions, check_offline, draw_transitions
 from edl.config import ConfigError
@@ -16,7 +16,7 @@ from edl.envs.gridworld import gridworld
 from edl.envs.maze import maze
 from edl.evaluate.skill_rollouts import last_states, rollouts
 from edl.explore.random_walk import RandomWalkConfig, random_walk
-from edl.nets.distributions import Categorical
+from edl.nets.distributions import Categorical, action_distribution
 from edl.nets.mlp import MLP
 from edl.nets.normalise import identity_normaliser
 from edl.program import run_program
@@ -75,6 +75,16 @@ def test_prompts_by_reward_by_hand():
         prompt_hilp(policy_with(None), before, after, rewards)
     with pytest.raises(ConfigError, match="policy with B"):
         prompt_fb(policy_with(None), states, jnp.zeros(2))
+
+
+def test_hilp_turns_towards_a_goal_in_every_step():
+    actions = action_distribution(maze("square").action_space, "tanh_gaussian")
+    actor = MLP([jnp.eye(4)], [jnp.zeros(4)])  # the means are s, the log deviations z
+    policy = SkillPolicy(actor, identity_normaliser(2), actions, jnp.eye(2), model=DOUBLE)
+    here, goal, key = jnp.array([0.1, 0.2]), jnp.array([3.1, -3.8]), jax.random.key(0)
+    expected = policy.act(key, here, jnp.array([0.6, -0.8]))
+    np.testing.assert_allclose(TowardGoal(policy).act(key, here, goal), expected, rtol=1e-4)
+    assert not np.allclose(TowardGoal(policy).act(key, goal, here), expected)
 
 
 def test_states_without_experience_and_discrete_actions_are_rejected():

@@ -192,6 +192,14 @@ def test_methods_in_random_mazes_and_those_of_leads_are_one_program_with_few_see
     assert {row.config.env for row in methods.rows(tuned, {})} == {"bottleneck"}  # its settings come from there
 
 
+def test_slow_methods_start_first_and_tuned_ones_before_they_tune_others():
+    settings = SETTINGS._replace(methods=("reverse_mi", "map_elites", "diayn", "metra"))
+    records = fake(tuning.grid_of(settings, "square", "metra"))
+    titles = [job.title.partition(",")[0] for job in jobs_of(methods.rows(settings, records))]
+    assert titles[:3] == ["methods: metra", "tuning: diayn", "tuning: metra"]
+    assert set(titles[3:]) == {"tuning: reverse_mi", "tuning: map_elites"}
+
+
 def test_the_rows_of_tldr_end_with_exploring():
     (row,) = methods.rows(SETTINGS._replace(methods=("tldr",), tuned=False), {})
     assert row.until == "explore"
@@ -210,7 +218,8 @@ def test_rows_of_tldr_offline_methods_and_training_end_to_end(tmp_path):
             "mean"
         ].keys()
         assert np.shape(rows[f"bottleneck/{method}"]["measured"]["paths"]) == (3, 51, 2)
-    assert len(rows["bottleneck/fb"]["measured"]["per_seed"]) == 2
+    assert len(rows["bottleneck/fb"]["measured"]["reward_share"]) == 2
+    assert all(0 < each < 20 for each in rows["bottleneck/fb"]["measured"]["goal_distance"])
     (covered,) = rows_in(tmp_path / "out", "training_coverage").values()
     assert 0 < covered["mean"]["data_coverage_100k"] < 1
     envs = rows_in(tmp_path / "out", "envs")

@@ -175,7 +175,7 @@ def test_published_numbers_have_a_verdict_by_the_interval():
     ]
 
 
-def test_prompts_by_reward_are_scored_by_hand():
+def test_prompts_of_offline_methods_are_scored_by_hand():
     layout = layout_of("bottleneck")  # starts in a corner: only right and up are far
     extent = layout.cells.max(axis=0)
     moves = np.zeros((4, 2, 2))
@@ -183,9 +183,10 @@ def test_prompts_by_reward_are_scored_by_hand():
     moves[2, :, 1] = extent[1] / 4
     moves[1, :, 0] = -9.0
     assert offline.score(layout, moves) == pytest.approx((0.5 + 0.25) / 2)
-    each = result("fb", mean={"zero_shot_distance": 1.0, "goal_success": 0.5}, random={"zero_shot_distance": 4.0})
-    each |= {"measured": {"per_seed": [0.4, 0.8], "random": 0.1}}
-    assert lines_of(offline.view({"bottleneck/fb": each}))[2][-3:] == ["4.00", "0.60 [0.40, 0.80]", "0.10"]
+    measured = {"goal_distance": [1.0, 2.0], "reward_share": [0.4, 0.8]}
+    measured |= {"random_goal_distance": 4.0, "random_reward_share": 0.1}
+    row = lines_of(offline.view({"bottleneck/fb": {"measured": measured}}))[2]
+    assert row == ["bottleneck", "`fb`", "1.50 (1.00 to 2.00)", "4.00", "0.60 (0.40 to 0.80)", "0.10"]
     assert offline.view({}) == "Not measured."
 
 
