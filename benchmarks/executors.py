@@ -107,7 +107,11 @@ def run_sweep(file: Path, out: Path, *words: Any) -> dict[str, float]:
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     markers = [path.stat().st_mtime for path in out.glob("chunks/*/done.json")]
     working = max(markers) - (out / "sweep.json").stat().st_mtime
-    return {"seconds": round(time.perf_counter() - began, 1), "chunk_seconds": round(working, 1), "cpu": round(spent, 1)}
+    return {
+        "seconds": round(time.perf_counter() - began, 1),
+        "chunk_seconds": round(working, 1),
+        "cpu": round(spent, 1),
+    }
 
 
 def workers(options: argparse.Namespace) -> None:
