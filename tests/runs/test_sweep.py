@@ -46,7 +46,7 @@ class CountedStages(SilentProgress):
         self.started.append(stage)
 
     def stage_advanced(self, stage, progress):
-        self.env_steps[stage] = progress.env_steps
+        self.env_steps[stage.partition(" ")[0]] = progress.env_steps  # without the number of the chunk
 
 
 @pytest.fixture(scope="module")
