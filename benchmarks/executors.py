@@ -34,9 +34,14 @@ def show(**facts: Any) -> None:
     print(json.dumps({**facts, "load": round(os.getloadavg()[0], 1)}), flush=True)
 
 
+def backend() -> str:
+    """What JAX runs on, asked in another process: this one must not use the device yet."""
+    words = [sys.executable, "-c", "import jax; print(jax.default_backend())"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def lanes(options: argparse.Namespace) -> None:
-    backend = [sys.executable, "-c", "import jax; print(jax.default_backend())"]
-    on_cpu = subprocess.run(backend, capture_output=True, text=True, check=True).stdout.strip() == "cpu"
+    on_cpu = backend() == "cpu"
     if on_cpu:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before JAX starts its threads
     from edl import runtime
@@ -116,11 +121,14 @@ def run_sweep(file: Path, out: Path, *words: Any) -> dict[str, float]:
 
 def workers(options: argparse.Namespace) -> None:
     """``chunk_seconds`` are those from the start of the workers to the last chunk, without imports and figures."""
+    from edl.runs.chunks import lanes_per_chunk
+
     words = ("--executor", "processes", *(("--max-lanes", options.max_lanes) if options.max_lanes else ()))
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         file = sweep_file(place, options.points, options.iterations)
-        warm = sweep_file(place, min(options.points, max(options.max_lanes, 1)), options.iterations)
+        chunk = options.max_lanes or lanes_per_chunk(backend())
+        warm = sweep_file(place, min(options.points, chunk), options.iterations)  # compiles the programs of a chunk
         run_sweep(warm, place / "warm", *words, "--workers", 1)
         for count in options.counts:
             out = place / f"{count}"

@@ -20,6 +20,7 @@ from edl.runs import run as runs
 from edl.runs import store
 from edl.runs.config import RunConfig
 from edl.runs.executors import check_executor
+from edl.runs.executors.processes import disable_preallocation
 from edl.runs.interrupt import interrupted
 from edl.runs.loggers import log_to
 from edl.runs.many_seeds import execute_seeds
@@ -48,8 +49,10 @@ def start_run(
     config = options.merged(base, parsed)
     resume = parsed.resume and not _starts_again(words, parsed.out)
     out = parsed.out or (None if resume else _free_folder(config))
-    if until is None and parsed.executor != "local":
-        return _run_seeds(words, command, parsed, config, out)
+    if until is None:
+        check_executor(parsed.executor, parsed.workers, parsed.address)
+        if parsed.executor != "local":
+            return _run_seeds(words, command, parsed, config, out)
 
     def work(progress: Progress) -> Run:
         with log_to(parsed.log, out, config, progress) as logged:
@@ -63,7 +66,7 @@ def _run_seeds(words: list[str], command: str, parsed: Any, config: RunConfig, o
     if out is None:
         raise ConfigError("resume needs the run's folder: pass --out DIR.")
     check(parsed.log == "none", f"--log {parsed.log} needs --executor local: seeds on an executor have no common log.")
-    check_executor(parsed.executor, parsed.workers, parsed.address)
+    disable_preallocation()  # before JAX uses a device: workers may share it with this process
     envs = () if parsed.env is None or ":" not in parsed.env else (parsed.env,)
     execution = Execution(parsed.executor, parsed.workers, parsed.address, envs=envs)
 

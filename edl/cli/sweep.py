@@ -38,7 +38,8 @@ class Options:
     resume: bool = False
     """Continue the sweep in --out. Finished stages are not computed again."""
     max_lanes: int = 0
-    """Maximum number of lanes (seeds of points) per chunk; 0 means 8 on a CPU core and 256 on a GPU."""
+    """Maximum number of lanes (seeds of points) per chunk; 0 means 1 on a CPU core and 256 on a GPU. A point is
+    never split."""
     executor: Literal["local", "processes", "ray"] = "local"
     """Where chunks run: in this process on all devices, in worker processes, or on a Ray cluster. All give the same
     bits."""
@@ -59,8 +60,8 @@ def main(words: list[str]) -> int:
     check(options.max_lanes >= 0, f"--max-lanes must be at least 0 (got {options.max_lanes}).")
     seconds = options.checkpoint_seconds
     check(0 <= seconds < math.inf, f"--checkpoint-seconds must be at least 0 (got {seconds}).")
-    if options.executor == "processes":
-        disable_preallocation()  # before JAX uses a device
+    if options.executor != "local":
+        disable_preallocation()  # before JAX uses a device: workers may share it with this process
     envs = () if options.env is None else (allow_import(options.env),)
     execution = Execution(options.executor, options.workers, options.address, seconds, envs)
     grid, console = grids.read(options.file), new_console()

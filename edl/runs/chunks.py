@@ -14,9 +14,9 @@ from typing import NamedTuple
 from edl.runs.config import RunConfig
 from edl.runs.pipeline import Stage, identity, plan
 
-LANES = {"cpu": 8}
-"""Lanes per chunk on a CPU core: a compromise that is not measured. Fewer lanes would spread small sweeps over more
-cores, but every chunk starts, evaluates and writes."""
+LANES = {"cpu": 1}
+"""Lanes per chunk on a CPU core, which trains one lane faster than several at a time. In a process that has its
+programs, a chunk costs less than 0.1 s of CPU time more than its lanes: see "Sizing" in docs/cluster.md."""
 LANES_ON_ACCELERATOR = 256
 
 

@@ -9,17 +9,18 @@ import dataclasses
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
 from edl.config import ConfigError
 from edl.runs import store
 from edl.runs.chunks import ChunkPoint, plan_chunks
 from edl.runs.config import RunConfig, differences, to_json
 from edl.runs.dry_run import check_settings
-from edl.runs.failures import FAILED
+from edl.runs.failures import FAILED, blanked
 from edl.runs.interrupt import catch_interrupts
 from edl.runs.pipeline import identity, plan
 from edl.runs.progress import Progress
@@ -66,9 +67,10 @@ def execute_seeds(
         chunks = plan_chunks([points], lanes)
         SweepRun(folder, chunks, execution, executor, interrupt, watcher or SilentWatcher()).run()
         _, failed = results_of(folder, points, chunks)
-        if failed:
-            raise ConfigError(f"seeds failed. {next(iter(failed.values()))}")
-        join_points(config, context, [Folder(place / POINTS / each.name) for each in points], points, out)
+        if len(failed) == len(points):
+            raise ConfigError(f"all seeds failed. {next(iter(failed.values()))}")
+        parts = [read_part(Folder(place / POINTS / each.name), each, context, failed.get(each.name)) for each in points]
+        join_parts(config, parts, out)
     result = execute_run(config, out=out, resume=True, progress=progress)
     shutil.rmtree(place)
     return result
@@ -84,27 +86,65 @@ def seed_points(config: RunConfig, lanes: int) -> list[ChunkPoint]:
     return points
 
 
-def join_points(
-    config: RunConfig, context: Context, folders: Sequence[Folder], points: Sequence[ChunkPoint], out: str | Path
-) -> None:
-    """Write a run with the finished stages of all parts, whose seeds follow each other."""
-    parts = [load_artifacts(each, p.config, context) for each, p in zip(folders, points, strict=True)]
-    stages = [stage for stage in plan(config) if folders[0].has(stage.file)]
+class Part(NamedTuple):
+    """Some seeds of the run: the stages that they have finished, and why all of them failed in the next one."""
+
+    config: RunConfig
+    artifacts: dict[str, PyTree]
+    rows: list[dict[str, Any]]
+    facts: dict[str, dict[str, Any]]
+    failed: str | None
+
+
+def read_part(folder: Folder, point: ChunkPoint, context: Context, failed: str | None) -> Part:
+    """The results of some seeds, from their folder."""
+    artifacts, facts = load_artifacts(folder, point.config, context), read_progress(folder)
+    reason = None if failed is None else failed.removeprefix(f"{point.name}: ")
+    return Part(
+        point.config,
+        {name: each for name, each in artifacts.items() if name in facts},
+        folder.read_log(),
+        facts,
+        reason,
+    )
+
+
+def join_parts(config: RunConfig, parts: Sequence[Part], out: str | Path) -> None:
+    """Write a run with the stages of all parts, whose seeds follow each other. Failed seeds have NaN."""
+    good = next(part for part in parts if part.failed is None)
+    stages = [stage for stage in plan(config) if stage.name in good.artifacts and not stage.temporary]
+    parts = [part if part.failed is None else filled(part, good, [stage.name for stage in stages]) for part in parts]
     artifacts = {
-        stage.name: jax.tree.map(lambda *leaves: np.concatenate(leaves), *(part[stage.name] for part in parts))
+        stage.name: jax.tree.map(
+            lambda *leaves: np.concatenate(leaves), *(part.artifacts[stage.name] for part in parts)
+        )
         for stage in stages
     }
     folder = import_stages(config, out, artifacts)
-    logs, counts = [each.read_log() for each in folders], [point.config.num_seeds for point in points]
-    rows = []
-    for name in dict.fromkeys(row["stage"] for row in logs[0]):
-        rows += join_rows([[row for row in log if row["stage"] == name] for log in logs], counts)
+    rows, counts = [], [part.config.num_seeds for part in parts]
+    for name in dict.fromkeys(row["stage"] for row in good.rows):
+        rows += join_rows([[row for row in part.rows if row["stage"] == name] for part in parts], counts)
     folder.write_log(rows)
-    progress = [read_progress(each) for each in folders]
-    facts = {stage.name: joined_facts([each[stage.name] for each in progress]) for stage in stages}
+    facts = {stage.name: joined_facts([part.facts[stage.name] for part in parts]) for stage in stages}
     for stage in stages:
         facts[stage.name]["identity"] = identity(stage, config)
     folder.write_json(store.PROGRESS, facts)
+
+
+def filled(part: Part, good: Part, stages: Sequence[str]) -> Part:
+    """A failed part with NaN in the stages that it has not finished, which ``good`` has."""
+    assert part.failed is not None
+    missing, seeds = [name for name in stages if name not in part.artifacts], part.config.num_seeds
+    artifacts, facts, rows = dict(part.artifacts), dict(part.facts), list(part.rows)
+    for name in missing:
+        copies = jax.tree.map(lambda leaf: np.asarray(leaf)[[0] * seeds], good.artifacts[name])
+        artifacts[name] = blanked(copies, range(seeds))
+        reasons = {str(part.config.seed + index): part.failed for index in range(seeds)}
+        facts[name] = {"seconds": 0.0, "compile_seconds": 0.0, "iterations": 0, "env_steps": 0, FAILED: reasons}
+        own = [row for row in good.rows if row["stage"] == name]
+        rows = [row for row in rows if row["stage"] != name]
+        rows += [{key: [None] * seeds if isinstance(v, list) else v for key, v in row.items()} for row in own]
+    return part._replace(artifacts=artifacts, facts=facts, rows=rows)
 
 
 def joined_facts(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:

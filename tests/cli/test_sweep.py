@@ -1,6 +1,7 @@
 """`edl sweep`: a tiny grid, resuming it, and rejecting bad grids."""
 
 import json
+import sys
 
 import pytest
 
@@ -76,3 +77,19 @@ def test_bad_grids_are_rejected_and_nothing_is_written(tmp_path, check_rejected,
     check_rejected(["sweep", file, "--out", tmp_path / "out"], message)
     assert not (tmp_path / "out").exists()
     check_rejected(["sweep", file, "--max-lanes", "-1"], r"--max-lanes must be at least 0 \(got -1\)")
+
+
+def test_missing_packages_and_options_that_do_not_fit_are_rejected_first(tmp_path, check_rejected, monkeypatch):
+    file, out = tmp_path / "grid.json", tmp_path / "out"
+    file.write_text(json.dumps(GRID))
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    for command in (["sweep", file], ["run", "--env", "square"]):
+        words = [*command, "--out", out]
+        check_rejected([*words, "--executor", "ray"], r"needs Ray\. Install it with: pip install 'edl\[ray\]'")
+        check_rejected([*words, "--workers", "2"], "--workers 2 needs --executor processes or ray")
+        check_rejected([*words, "--executor", "processes", "--address", "auto"], "--address needs --executor ray")
+    space = {"learner.ppo.gamma": {"low": 0.9, "high": 0.99}}
+    file.write_text(json.dumps({"run": RUN, "search": {"method": "optuna", "points": 2, "space": space}}))
+    check_rejected(["sweep", file, "--out", out], r"needs Optuna\. Install it with: pip install 'edl\[tune\]'")
+    assert list(tmp_path.iterdir()) == [file]

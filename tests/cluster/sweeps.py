@@ -18,6 +18,9 @@ from edl.config import ConfigError
 from edl.runs import store, tensors
 from edl.runs.store import Folder
 
+STARTED = []
+"""The processes that tests have started."""
+
 
 def content(points, seeds, iterations):
     """A sweep file: ``points`` learning rates, so that all points share one chunk that explores."""
@@ -33,6 +36,13 @@ def content(points, seeds, iterations):
     }
     rates = [round(1e-4 * 1.02**number, 9) for number in range(points)]
     return {"run": run, "grid": {"learner.ppo.learning_rate": rates}}
+
+
+def tiny(sweep):
+    """The same sweep with less to play and to evaluate."""
+    smaller = {"num_skills": 2, "horizon": 10, "explorer": {"iterations": 2, "rollouts": 4, "num_samples": 64}}
+    ppo = sweep["run"]["learner"]["ppo"] | {"hidden": [4]}
+    return sweep | {"run": sweep["run"] | smaller | {"learner": sweep["run"]["learner"] | {"ppo": ppo}}}
 
 
 def lanes_of(out):
@@ -72,7 +82,9 @@ def start(file, out, *options, resume=False):
     """`edl sweep` in a process of its own."""
     words = [sys.executable, "-m", "edl.cli", "sweep", str(file), "--out", str(out), *options]
     with open(f"{out}.log", "ab") as log:
-        return subprocess.Popen([*words, *(["--resume"] if resume else [])], stdout=log, stderr=log)
+        process = subprocess.Popen([*words, *(["--resume"] if resume else [])], stdout=log, stderr=log)
+    STARTED.append(process)
+    return process
 
 
 def run(file, out, *options, resume=False):

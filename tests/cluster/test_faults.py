@@ -7,7 +7,6 @@ import os
 import random
 import re
 import signal
-import threading
 import time
 import warnings
 
@@ -22,7 +21,16 @@ pytestmark = pytest.mark.cluster
 POINTS, SEEDS, ITERATIONS, LANES = 6, 2, 300, 4
 OFTEN = ("--checkpoint-seconds", "0", "--max-lanes", str(LANES))
 PROCESSES = (*OFTEN, "--executor", "processes", "--workers", "2")
-WORKER, RAY_WORKER = "multiprocessing.spawn", "ray::"
+WORKER, RAY_WORKER, RAYLET = "multiprocessing.spawn", "ray::run_in_worker", "/raylet/raylet"
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left():
+    yield
+    for process in sweeps.STARTED:
+        process.kill()
+        process.wait()
+    sweeps.STARTED.clear()
 
 
 @pytest.fixture(scope="module")
@@ -100,41 +108,39 @@ def cluster():
     """A head without cores, and two nodes of one core."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about fork, deprecated names and open files of Ray's own processes
-        import ray
         from ray.cluster_utils import Cluster
 
         head = {"num_cpus": 0, "object_store_memory": 100_000_000, "include_dashboard": False}
         running = Cluster(initialize_head=True, head_node_args=head)
         for _ in range(2):
             running.add_node(num_cpus=1, object_store_memory=100_000_000)
-        ray.init(running.address, logging_level=logging.ERROR, log_to_driver=False)
         yield running
-        ray.shutdown()
         running.shutdown()
+
+
+@pytest.fixture
+def connected(cluster):
+    """The cluster, with this process as its driver."""
+    import ray
+
+    ray.init(cluster.address, logging_level=logging.ERROR, log_to_driver=False)
+    yield cluster
+    ray.shutdown()
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_nodes_are_lost_in_the_middle_of_a_stage(file, whole, tmp_path, cluster):
-    out, seen, lost = tmp_path / "out", {}, []
-    nodes = list(cluster.worker_nodes)
-
-    def remove_nodes():
-        for node in nodes:
-            before = dict(seen)
-            seen.update(sweeps.wait_for(lambda known=before: (now := sweeps.checkpoints(out)) != known and now))
-            cluster.remove_node(node, allow_graceful=False)
-            lost.append(node)
-            cluster.add_node(num_cpus=1, object_store_memory=100_000_000)
-
-    thread = threading.Thread(target=remove_nodes, daemon=True)
-    thread.start()
-    execution = sweep.Execution("ray", 2, cluster.address, 0.0)
-    sweep.sweep(grids.read(file), out, max_lanes=LANES, execution=execution)
-    thread.join()
-    check_equal(out, whole, f"{len(lost)} nodes lost")
+    out, seen, nodes = tmp_path / "out", {}, list(cluster.worker_nodes)
+    driver = sweeps.start(file, out, *OFTEN, "--executor", "ray", "--workers", "2", "--address", cluster.address)
+    for node in nodes:
+        known = dict(seen)
+        seen |= sweeps.wait_for(lambda known=known: (now := sweeps.checkpoints(out)) != known and now)
+        cluster.remove_node(node, allow_graceful=False)
+        cluster.add_node(num_cpus=1, object_store_memory=100_000_000)
+    assert driver.wait() == 0
+    check_equal(out, whole, f"{len(nodes)} nodes lost")
     continued = {chunk: iteration for chunk, stage, iteration in sweeps.resumed(out) if stage == "learn"}
     assert continued
-    assert len(lost) == len(nodes)
     # With a checkpoint after every tick, a chunk continues where a checkpoint was seen, or later.
     assert all(iteration >= seen.get(chunk, 1) for chunk, iteration in continued.items())
 
@@ -150,16 +156,34 @@ def test_the_driver_on_ray_is_killed_and_its_workers_at_random(file, whole, tmp_
     killer.start()
     status = driver.wait()
     killer.stop()
-    assert status == 0
+    assert status == 0, (tmp_path / "out.log").read_text()[-3000:]
     check_equal(out, whole, f"driver on Ray killed once, {killer.killed} Ray workers killed")
+    assert killer.killed > 0
+
+
+def test_a_sweep_whose_ray_ends_says_so_and_can_be_resumed(tmp_path):
+    file, out = tmp_path / "sweep.json", tmp_path / "out"
+    file.write_text(json.dumps(sweeps.tiny(sweeps.content(4, 1, 20))))
+    options = ("--max-lanes", "1", "--executor", "ray", "--workers", "1")
+    driver = sweeps.start(file, out, *options)
+    sweeps.wait_for(lambda: list(out.glob("points/*/policy.safetensors")))
+    (raylet,) = sweeps.wait_for(lambda: sweeps.children(driver.pid, RAYLET), 30)
+    os.kill(raylet, signal.SIGKILL)
+    assert driver.wait() == 2
+    assert "Ray has ended on this machine" in (tmp_path / "out.log").read_text()
+    assert not (out / "summary.json").exists()
+    sweeps.run(file, out, *options, resume=True)
+    lanes = sweeps.lanes_of(out)
+    assert [lane[:2] for lane in lanes] == [(f"{point:03d}", 0) for point in range(4)]
+    print(f"\nRay killed once: {len(lanes)} lanes, each present once")
 
 
 def test_a_thousand_lanes_with_a_fault_every_few_seconds(tmp_path):
     file, out = tmp_path / "sweep.json", tmp_path / "out"
-    file.write_text(json.dumps(sweeps.content(100, 10, 4)))
+    file.write_text(json.dumps(sweeps.tiny(sweeps.content(100, 10, 4))))
     options = ("--checkpoint-seconds", "0", "--max-lanes", "50", "--executor", "processes", "--workers", "2")
     driver = sweeps.start(file, out, *options)
-    killer = sweeps.Killer(driver.pid, WORKER, 4.0, lambda: len(list(out.glob("points/*/metrics.json"))))
+    killer = sweeps.Killer(driver.pid, WORKER, 5.0, lambda: len(list(out.glob("points/*/metrics.json"))))
     killer.start()
     assert driver.wait() == 0
     killer.stop()
@@ -183,11 +207,11 @@ def test_clusters_that_do_not_fit_are_rejected_before_anything_starts(file, tmp_
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_other_versions_and_hidden_folders_are_rejected(file, tmp_path, cluster, monkeypatch):
+def test_other_versions_and_hidden_folders_are_rejected(file, tmp_path, connected, monkeypatch):
     from edl.config import ConfigError
     from edl.runs.executors import ray_cluster
 
-    execution = sweep.Execution("ray", 2, cluster.address, 0.0)
+    execution = sweep.Execution("ray", 2, connected.address, 0.0)
     own = ray_cluster.versions()
     with monkeypatch.context() as patch:
         patch.setattr(ray_cluster, "versions", lambda: own | {"jax": "0.0.1"})

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from edl.runs import grid as grids
-from edl.runs.chunks import ChunkPoint, plan_chunks
+from edl.runs.chunks import ChunkPoint, lanes_per_chunk, plan_chunks
 from edl.runs.pipeline import identity, plan
 
 RUN = {
@@ -68,6 +68,14 @@ def test_points_that_differ_in_learning_share_a_chunk_that_explores():
     assert {chunk.widths["learn"] for chunk in chunks[1:]} == {4}  # the second is filled, so that both share a program
     assert chunks[1].program == chunks[2].program
     assert chunks[2].needs == (chunks[0].name,)
+
+
+def test_by_default_every_point_is_a_chunk_on_a_cpu_and_all_are_one_on_a_gpu():
+    grid = {"learner.ppo.gamma": [0.9, 0.95, 0.99], "num_seeds": [1, 2]}
+    _, chunks = planned(grid, lanes_per_chunk("cpu"))
+    assert [len(chunk.points) for chunk in chunks if chunk.last] == [1] * 6
+    _, chunks = planned(grid, lanes_per_chunk("gpu"))
+    assert [len(chunk.points) for chunk in chunks if chunk.last] == [6]
 
 
 def test_points_that_differ_in_exploring_run_all_stages_in_one_chunk():

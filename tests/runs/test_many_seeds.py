@@ -1,15 +1,18 @@
 """Seeds that run as chunks become one run, with the results of their seeds alone."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import edl
 from edl.config import ConfigError
 from edl.discover.kmeans import KMeansConfig
+from edl.envs.host import EnvError
 from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
-from edl.runs import chunks, many_seeds
+from edl.runs import chunks, lanes, many_seeds
 from edl.runs.config import RunConfig
 
 CONFIG = RunConfig(
@@ -32,6 +35,42 @@ def test_every_seed_is_in_one_part():
     seeds = [part.seed + i for part in parts for i in range(part.num_seeds)]
     assert seeds == [7, 8, 9, 10, 11]
     assert max(part.num_seeds for part in parts) == 2
+
+
+def test_a_part_that_failed_has_nan_and_its_reason():
+    good = many_seeds.Part(
+        dataclasses.replace(CONFIG, num_seeds=1),
+        {"explore": {"x": np.ones((1, 2))}, "learn": {"w": np.ones((1, 3)), "count": np.ones((1,), int)}},
+        [{"stage": "explore", "seconds": 1.0}, {"stage": "learn", "seconds": 1.0, "loss": [0.5]}],
+        {"explore": {}, "learn": {}},
+        None,
+    )
+    config = dataclasses.replace(CONFIG, seed=8, num_seeds=2)
+    own = {"explore": {"x": np.zeros((2, 2))}}
+    failed = many_seeds.Part(config, own, good.rows[:1], {"explore": {}}, "no battery")
+    found = many_seeds.filled(failed, good, ["explore", "learn"])
+    assert found.artifacts["explore"] is own["explore"]
+    assert np.isnan(found.artifacts["learn"]["w"]).all()
+    assert found.artifacts["learn"]["w"].shape == (2, 3)
+    assert found.facts["learn"]["failed"] == {"8": "no battery", "9": "no battery"}
+    assert found.rows == [good.rows[0], {"stage": "learn", "seconds": 1.0, "loss": [None, None]}]
+
+
+@pytest.mark.slow
+def test_a_seed_that_fails_alone_in_its_part_is_named_and_the_others_are_kept(tmp_path, monkeypatch):
+    run_batch, learned = lanes.run_batch, []
+
+    def broken_env(work, *arguments):
+        learned.extend([True] if work.build.method is None else [])  # `learn` has no registry of methods
+        if work.build.method is None and len(learned) == 2:
+            raise EnvError("the env raised ValueError: no battery")
+        return run_batch(work, *arguments)
+
+    monkeypatch.setattr(lanes, "run_batch", broken_env)
+    run = many_seeds.execute_seeds(dataclasses.replace(CONFIG, num_seeds=3), tmp_path / "run")
+    reasons = [each.get("failed") for each in run.metrics["per_seed"]]
+    assert reasons == [None, "stage 'learn': the env raised ValueError: no battery", None]
+    assert [bool(np.isnan(codes).any()) for codes in edl.load(tmp_path / "run").policy.codes] == [False, True, False]
 
 
 @pytest.mark.slow

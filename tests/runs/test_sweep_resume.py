@@ -90,7 +90,7 @@ def test_out_of_memory_splits_the_chunk(whole, tmp_path, monkeypatch):
         return run(work, keys, *args, **settings)
 
     monkeypatch.setattr(lanes, "advance", little_memory)
-    sweep.sweep(GRID, out)
+    sweep.sweep(GRID, out, max_lanes=8)
     assert attempts[-3:] == [4, 2, 2]
     assert contents(out) == contents(whole)  # as with chunks of two lanes
 
@@ -105,7 +105,7 @@ def test_a_lane_whose_env_raises_fails_alone_and_is_named(tmp_path, monkeypatch)
         return run(work, keys, chosen, runner, number)
 
     monkeypatch.setattr(lanes, "run_batch", broken_env)
-    summary = sweep.sweep(GRID, out)
+    summary = sweep.sweep(GRID, out, max_lanes=8)
     assert not summary.failures
     first, second = (summary.metrics[number]["per_seed"] for number in (0, 1))
     assert all("failed" not in seed for seed in first)

@@ -14,8 +14,8 @@ the setting ``divergence``:
 * ``error``: as in MuJoCo, a state with a NaN or a number above `MAX_VALUE` has diverged. All of its positions become
   NaN, so that nothing can overlook it: see `edl.envs.mjx.divergence`.
 * ``rest``: a step that diverges, or after which a joint is faster than `MAX_SPEED`, is undone: the robot stays where it
-  was, at rest. MuJoCo itself puts such a robot back to its start and goes on, and so do Gym's envs; they would otherwise
-  lose a training of millions of steps to one of them. An action that is NaN still gives NaN.
+  was, at rest. One robot would otherwise end a training of millions of steps. MuJoCo, and so Gym's envs, also go on:
+  they put such a robot back to its start. An action that is NaN still gives NaN.
 """
 
 import contextlib

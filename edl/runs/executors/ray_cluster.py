@@ -48,6 +48,7 @@ class RayExecutor:
         except BaseException:
             self._disconnect()
             raise
+        self.own_node = self.ray.get_runtime_context().get_node_id()
         total = self.ray.cluster_resources()
         gpus, cores = int(total.get("GPU", 0)), int(total.get("CPU", 0))
         self.backend = "gpu" if gpus else "cpu"
@@ -72,9 +73,20 @@ class RayExecutor:
             value, error = self.ray.get(reference)
         except self.ray.exceptions.RayTaskError as failure:  # the task could not even be read in the worker
             return Outcome(task, error=failure)
-        except self.ray.exceptions.RayError:  # the worker, its node or its raylet has died
+        except self.ray.exceptions.RayError as failure:  # the worker, its node or its raylet has died
+            if not self._is_connected():
+                raise ConfigError(
+                    "Ray has ended on this machine, so that no more tasks can be started. Continue with --resume."
+                ) from failure
             return Outcome(task, lost=True)
         return Outcome(task, value, error)
+
+    def _is_connected(self) -> bool:
+        """Whether the node that this process submits its tasks to is alive. Without it, every task would fail."""
+        try:
+            return any(node["NodeID"] == self.own_node and node["Alive"] for node in self.ray.nodes())
+        except (self.ray.exceptions.RayError, OSError, RuntimeError):
+            return False
 
     def close(self) -> None:
         """Cancel the tasks that are running: they write a checkpoint if they are given the time."""
