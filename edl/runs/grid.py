@@ -232,7 +232,7 @@ def _config(run: Mapping, changes: Mapping[str, Any], whose: str) -> RunConfig:
     run = json.loads(json.dumps(run))
     dotted = {name: value for name, value in run.items() if "." in name}
     merged = {name: value for name, value in run.items() if name not in dotted}
-    for path, value in (dotted | changes).items():
+    for path, value in {**dotted, **changes}.items():
         *parents, last = path.split(".")
         check_name(path.split(".", 1)[0], own_fields(RunConfig()), f"setting in {path!r} of {whose}:")
         place = merged
