@@ -105,15 +105,22 @@ def play_trials(key: Key, env: Env, policy: SkillPolicy, trials: Trials) -> Floa
 
     def play(key: Key, trial: Trials) -> Float[Array, "t1 s"]:
         def act(key: Key, observation: Float[Array, " o"], code: Float[Array, " z"]) -> tuple[Array, Array]:
-            chosen = jnp.where(trial.steered, steer(env, policy, observation, trial.goals, code), code)
-            action = policy.mode(observation, chosen)
-            return jnp.where(trial.random, random_action(key, env.action_space), action), jnp.zeros(0)
+            return trial_action(key, env, policy, trial, observation), jnp.zeros(0)
 
         episode = rollout(key, env, act, Skill(trial.codes, jnp.int32(-1)))
         last = jnp.minimum(jnp.arange(len(episode.features)), episode.length)
         return episode.features[last]
 
     return jax.vmap(play)(jax.random.split(key, len(trials.random)), trials)
+
+
+def trial_action(
+    key: Key, env: Env, policy: SkillPolicy, trial: Trials, observation: Float[Array, " o"]
+) -> Float[Array, " a"]:
+    """The action of one trial: that of the policy without noise, or a random one."""
+    code = trial.codes
+    chosen = jnp.where(trial.steered, steer(env, policy, observation, trial.goals, code), code)
+    return jnp.where(trial.random, random_action(key, env.action_space), policy.mode(observation, chosen))
 
 
 def steer(

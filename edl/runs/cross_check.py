@@ -6,7 +6,7 @@ separate after the first contacts. What must agree is the result: how near to it
 over seeds.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -22,7 +22,9 @@ from edl.envs.mjx.reference import ReferenceRobot, reference_model
 from edl.envs.rollout import Skill, rollout
 from edl.envs.success import success_of
 from edl.evaluate.distances import goal_success
+from edl.evaluate.floor import Trials, trial_action
 from edl.evaluate.geodesic import Geodesic, PairedDistance
+from edl.runs.evaluation import evaluate_floor
 from edl.runs.executables import call_once
 from edl.runs.pipeline import stage_keys
 from edl.runs.result import Run
@@ -48,9 +50,13 @@ def cross_check(run: Run, num_rollouts: int = NUM_ROLLOUTS, within: float | None
     ``per_seed`` has the mean distance to the goals, the share of rollouts that end ``within`` that distance (by default
     that of `edl.envs.success`; both only for methods with goals), and the mean distance travelled. ``agrees`` says of
     each whether the means over seeds of the two simulators differ by at most the spread over seeds (their standard
-    deviation); None for a single seed.
+    deviation); None for a single seed. ``floor`` is the protocol of `edl.evaluate.floor` in MuJoCo, for robots in the
+    open. It is all there is of a run that has only explored.
     """
     env, policy = run.env, run.policy
+    floor = evaluate_floor(run, play_trials_in_mujoco) if isinstance(env, MjxEnv) else None
+    if policy is None and floor is not None:
+        return {"floor": floor}
     if not isinstance(env, MjxEnv | MjxMaze) or policy is None:
         raise ConfigError(f"the cross-check needs a trained policy of a robot (got env {run.config.env!r}).")
     within = success_of(env).radius if within is None else within
@@ -68,7 +74,8 @@ def cross_check(run: Run, num_rollouts: int = NUM_ROLLOUTS, within: float | None
         results = {name: _results(each, goal, paired, within) for name, each in ends.items()}
         apart = float(np.mean(np.linalg.norm(ends["mjx"].last - ends["mujoco"].last, axis=-1)))
         per_seed.append({"seed": run.config.seed + i, **results, "ends_apart": apart})
-    return {"num_rollouts": num_rollouts, "within": within, "per_seed": per_seed, "agrees": _agreement(per_seed)}
+    found = {"num_rollouts": num_rollouts, "within": within, "per_seed": per_seed, "agrees": _agreement(per_seed)}
+    return found if floor is None else {**found, "floor": floor}
 
 
 def play_modes(num: int, keys: Keys, env: Env, policy: SkillPolicy) -> Float[Array, "seeds k n t o"]:
@@ -100,6 +107,28 @@ def play_reference(key: Array, env: Env, policy: SkillPolicy, model: Any, num: i
     return np.stack(rows, axis=1).reshape(*keys.shape, len(rows), -1)
 
 
+def play_trials_in_mujoco(
+    keys: Keys, env: Env, policy: SkillPolicy, trials: Trials
+) -> Float[np.ndarray, "seeds n t1 s"]:
+    """The trials of `edl.evaluate.floor` in MuJoCo on the CPU, for every seed."""
+    assert isinstance(env, MjxEnv)
+    model, count = reference_model(env), trials.random.shape[-1]
+    act: Any = jax.jit(jax.vmap(trial_action, in_axes=(0, None, None, 0, 0)))
+    paths = []
+    for i in range(len(keys)):
+        policy_i, trials_i = jax.tree.map(lambda x: x[i], (policy, trials))  # noqa: B023
+        start_key, act_key = jax.random.split(keys[i])
+        starts = jax.device_get(jax.jit(jax.vmap(env.reset))(jax.random.split(start_key, count)))
+        robots = [ReferenceRobot(env, model) for _ in range(count)]
+        rows = [np.stack([robot.start(jax.tree.map(lambda x: x[n], starts)) for n, robot in enumerate(robots)])]  # noqa: B023
+        for step_keys in jax.random.split(act_key, (env.horizon, count)):
+            actions = np.asarray(act(step_keys, env, policy_i, trials_i, jnp.asarray(rows[-1], jnp.float32)))
+            rows.append(np.stack([robot.step(action) for robot, action in zip(robots, actions, strict=True)]))
+        seen = jnp.asarray(np.stack(rows, axis=1), jnp.float32)
+        paths.append(np.asarray(jax.vmap(jax.vmap(env.features))(seen), float))
+    return np.stack(paths)
+
+
 def _episode_keys(key: Array, num_skills: int, num: int) -> Keys:
     return jax.random.split(key, (num_skills, num))
 
@@ -128,13 +157,25 @@ def _results(
 def describe_cross_check(found: Mapping[str, Any]) -> dict[str, str]:
     """The results as lines of text, by their label: means over seeds."""
     lines = {}
-    for simulator in SIMULATORS if found else ():
+    for simulator in SIMULATORS if "per_seed" in found else ():
         rows = [each[simulator] for each in found["per_seed"]]
         lines[simulator] = ", ".join(f"{name} {np.mean([row[name] for row in rows]):.3g}" for name in rows[0])
     if found.get("agrees"):
         agreeing = [name for name, agrees in found["agrees"].items() if agrees]
         lines["agree"] = ", ".join(agreeing) or "none"
+    if "floor" in found:
+        lines["floor"] = f"in MuJoCo: {describe_floor(found['floor'])}"
     return lines
+
+
+def describe_floor(floors: Sequence[Mapping[str, Any]]) -> str:
+    """Means over seeds: floor coverage, and the share of goals of each set that are reached."""
+    sets = [
+        f"{name} {np.mean([each['goals'][name]['within_1'] for each in floors]):.2f} "
+        f"(up to {np.mean([each['goals'][name]['radius'] for each in floors]):.0f} away)"
+        for name in floors[0]["goals"]
+    ]
+    return f"{np.mean([each['floor_coverage'] for each in floors]):.0f} cells; goals within 1: {', '.join(sets)}"
 
 
 def _agreement(per_seed: list[dict[str, Any]]) -> dict[str, bool] | None:

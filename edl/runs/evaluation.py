@@ -1,7 +1,7 @@
 """Evaluate a run: the numbers of metrics.json, the figures, and the report."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -141,10 +141,14 @@ def _facts(evaluator: Evaluator) -> tuple[str, str, float]:
     return evaluator.coverage_over, evaluator.distance_unit, evaluator.success_radius
 
 
-def evaluate_floor(run: Run) -> list[dict[str, Any]] | None:
+PlayIn = Callable[[Keys, Env, SkillPolicy, Trials], Float[np.ndarray, "seeds n t1 s"]]
+"""Plays trials of all seeds, and returns the features of all states."""
+
+
+def evaluate_floor(run: Run, play_in: PlayIn | None = None) -> list[dict[str, Any]] | None:
     """The protocol of `edl.evaluate.floor` for every seed: of the skills, or else of the explorer's policy.
 
-    None if it does not apply to the env, or if there is no policy.
+    None if it does not apply to the env, or if there is no policy. ``play_in`` plays the trials in another simulator.
     """
     explorers = None if run.states is None else run.states.policy
     policy = explorers if run.policy is None else run.policy
@@ -155,6 +159,8 @@ def evaluate_floor(run: Run) -> list[dict[str, Any]] | None:
     keys = floor_keys(run.config)
 
     def play(trials: Trials) -> Float[np.ndarray, "seeds n t1 s"]:
+        if play_in is not None:
+            return play_in(keys, run.env, policy, trials)
         paths = np.asarray(call_once(play_seeds_trials, (), keys, run.env, policy, trials))
         check_physics(run.env, paths, "in the rollouts of the evaluation")
         return paths

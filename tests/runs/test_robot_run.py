@@ -102,6 +102,13 @@ def test_the_policy_gives_the_same_results_in_mujoco(ball_run):
     lines = describe_cross_check(found)
     assert lines["agree"] == "goal_distance, goal_success, travelled"
     assert lines["mjx"].startswith("goal_distance ")
+    floor = evaluation.evaluate_floor(load(ball_run.path))
+    assert floor is not None  # a ball has no chaos: both simulators reach the same goals
+    for ours, theirs in zip(floor, found["floor"], strict=True):
+        assert theirs["told_by"] == ours["told_by"]
+        for name, goals in ours["goals"].items():
+            assert theirs["goals"][name]["distance"] == pytest.approx(goals["distance"], abs=0.05)
+    assert lines["floor"].startswith("in MuJoCo: ")
 
 
 def test_the_cross_check_needs_a_robot():

@@ -16,7 +16,7 @@ from tests.envs.mjx.models import one, play, write
 
 pytest.importorskip("mujoco.mjx")
 
-FAST, EXACT = Settings("fast", 5, 0.1), Settings("exact", 5, 0.1)
+FAST, EXACT = Settings("fast", 5, 0.1, "rest"), Settings("exact", 5, 0.1, "rest")
 HALL = "+-+-+-+\n|S    |\n+-+-+-+"
 
 
@@ -28,7 +28,7 @@ HALL = "+-+-+-+\n|S    |\n+-+-+-+"
         ("ant:bottleneck", RobotName("ant", "bottleneck", FAST)),
         ("ant:mazes/hall.txt?physics=exact", RobotName("ant", "mazes/hall.txt", EXACT)),
         ("ant:random:8x8?seed=7&physics=exact", RobotName("ant", "random:8x8?seed=7", EXACT)),
-        ("half_cheetah?frame_skip=2&noise=0", RobotName("half_cheetah", "", Settings("fast", 2, 0.0))),
+        ("half_cheetah?frame_skip=2&noise=0", RobotName("half_cheetah", "", Settings("fast", 2, 0.0, "rest"))),
         ("mjx:my/robot.xml", RobotName("mjx", "my/robot.xml", Settings("exact", 5, 0.01))),
     ],
 )
