@@ -94,7 +94,9 @@ def run(file, out, *options, resume=False):
 
 def children(pid, name):
     """The processes below ``pid`` whose command line contains ``name``."""
-    listing = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    listing = subprocess.run(
+        ["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+    ).stdout
     rows = [line.split(None, 2) for line in listing.splitlines()]
     below = {str(pid)}
     for _ in range(6):
@@ -103,20 +105,21 @@ def children(pid, name):
 
 
 class Killer(threading.Thread):
-    """Kills a random worker of a process every few seconds, and counts.
+    """Kills a random worker of a process every few seconds, at most ``most`` times, and counts.
 
     Between two kills the sweep has to save some work, ``progress``: otherwise a slow machine would never end.
     """
 
-    def __init__(self, pid, name, seconds, progress, seed=0):
+    def __init__(self, pid, name, seconds, progress, most=1000, seed=0):
         super().__init__(daemon=True)
+        self.most = most
         self.pid, self.name_of_worker, self.seconds, self.progress = pid, name, seconds, progress
         self.random, self.killed, self.stopped = random.Random(seed), 0, threading.Event()
 
     def run(self):
         before = self.progress()
         while not self.stopped.wait(self.random.uniform(0.5, 1.5) * self.seconds):
-            if self.progress() == before:
+            if self.progress() == before or self.killed == self.most:
                 continue
             before = self.progress()
             workers = children(self.pid, self.name_of_worker)
