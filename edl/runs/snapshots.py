@@ -117,6 +117,7 @@ def run_stage(
             value = on_snapshot(stage, finish(work, position, lanes, mesh=mesh))
             if value is not None:
                 curve.append({"env_steps": steps, "seconds": round(seconds, 2), "value": value})
+                point.folder.write_json(curve_file(stage), {"curve": curve})  # readable now, and after a kill
             measuring += time.perf_counter() - paused
     assert position is not None  # every program has at least one iteration
     seconds = time.perf_counter() - began - measuring - compile_seconds

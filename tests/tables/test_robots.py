@@ -1,6 +1,7 @@
 """The tables of robots: rows, runs with snapshots and shared exploration, rooms, and views."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from edl.interop.env_names import remember_factory
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
 from edl.runs.interrupt import Interrupt
-from edl.runs.resolve import resolve_config
+from edl.runs.points import open_point
+from edl.runs.resolve import make_context, resolve_config
+from edl.runs.snapshots import run_measured
 from edl.tables import TableSettings, make, robots
 from edl.tables.make import jobs_of
 from edl.tables.robots import at, flat_numbers, room_of_cells, room_result
@@ -86,6 +89,24 @@ def test_the_last_point_of_a_curve_is_the_result(measured):
     assert explorer["per_seed"][0]["floor"]["told_by"] == "the goal g"
     assert 1 <= explorer["mean"]["floor_coverage"] <= 200
     assert set(explorer["mean"]) >= {"floor.goals.far.within_3", "floor.random_floor_coverage", "floor.high.1"}
+
+
+@pytest.mark.slow
+def test_the_curve_so_far_is_kept_if_a_row_is_killed(tmp_path):
+    remember_factory(open_plane, ENV)
+    config = resolve_config(robots.config_of(SETTINGS, ENV, robots.BEYOND))
+    point, values = open_point("row", config, tmp_path / "run"), [[5, 6]]
+
+    def measure(stage, artifact):
+        if not values:
+            raise MemoryError
+        return values.pop()
+
+    with pytest.raises(MemoryError):
+        run_measured(point, make_context(config), Interrupt(), measure, until="explore")
+    (found,) = json.loads((tmp_path / "run" / "curve_explore.json").read_text())["curve"]
+    assert (found["env_steps"], found["value"]) == (8 * 8, [5, 6])
+    assert not point.finished
 
 
 @pytest.mark.slow
