@@ -295,6 +295,13 @@ def _with_time(config: RunConfig) -> RunConfig:
     if config.timed is not None:
         return config
     needs = config.explore == "hindsight" or (config.learner is not None and config.learner.algorithm == "sac")
+    if needs and (is_maze(config.env) or names_robot(config.env)):
+        what = "explorer 'hindsight'" if config.explore == "hindsight" else "learner.algorithm 'sac'"
+        instead = f"--explore {default_methods(config)['explore']}" if "explorer" in what else "--learner.algorithm ppo"
+        raise ConfigError(
+            f"{what} needs an env that shows the time left, such as a Gymnasium env (got {config.env!r}, which is a "
+            f"{'maze' if is_maze(config.env) else 'robot'}). Use {instead}."
+        )
     return dataclasses.replace(config, timed=needs)
 
 
