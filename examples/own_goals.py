@@ -2,7 +2,7 @@
 
 import edl
 
-goals = [[2.0, 2.0], [-2.0, 2.0], [2.0, -2.0], [-2.0, -2.0]]  # positions in the maze; see run.plot() for the axes
+goals = [[0.0, -2.0], [2.0, -2.0], [2.0, 0.0], [2.0, -4.0]]  # positions in the maze; see run.plot() for the axes
 
 run = edl.learn("square", goals)
 print(run)

@@ -13,7 +13,7 @@ edl.register_gymnasium_envs()
 run = edl.run("square", num_skills=10)
 
 env = SkillEnv(gymnasium.make("edl/Square-v0"), run.numpy_policy(), hold=10)  # one action lasts ten steps
-exit_at = np.array([2.0, 2.0])
+exit_at = np.array([2.0, 0.0])
 observation, _ = env.reset(seed=0)
 ended = False
 while not ended:

@@ -68,7 +68,7 @@ EXPECTED = {
     "own_environment": r"^better than random",
     "own_goals": r"goal_success (0\.9|1\.)",
     "own_states": r"(0\.9\d|1\.00) of the rollouts",
-    "skills_in_a_controller": r"the agent is at \[(1\.[5-9]\d*|2\.[0-4]?\d*) +(1\.[5-9]\d*|2\.[0-4]?\d*)\]",
+    "skills_in_a_controller": r"the agent is at \[ ?(1\.[5-9]\d*|2\.[0-4]?\d*) +-?(0\.\d*|1\.0?)\]",
 }
 """What the examples print, as they are."""
 

@@ -59,3 +59,5 @@ def test_the_notebook_learns():
     assert names["run"].metrics["goal_success"] > 0.95
     goal = np.asarray(names["run"].skills.goals)[names["number"]]
     assert np.linalg.norm(names["ends"] - goal, axis=1).mean() < 1
+    goal = np.asarray(names["run"].skills.goals)[names["second"]]
+    assert np.linalg.norm(names["last"] - goal) < 0.5  # the plan of two steps

@@ -83,8 +83,8 @@ def test_the_commands_and_scripts_of_your_data_run(tmp_path: Path, monkeypatch: 
         for words in map(shlex.split, block.text.splitlines() if block.language == "sh" else []):
             if words[1] == "run":
                 assert main([*words[1:], *LITTLE.split()]) == 0, capsys.readouterr().err
-    assert "goes to (1, 0)" in capsys.readouterr().out
-    assert Path("runs/half_ring/report.html").is_file()
+    assert "goes to (0, -3)" in capsys.readouterr().out
+    assert Path("runs/half_corridor/report.html").is_file()
 
 
 @pytest.mark.slow

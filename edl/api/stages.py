@@ -24,6 +24,8 @@ from edl.api.runs import Run, run_with
 from edl.api.settings import build_config
 from edl.artifacts import SkillModel, States
 from edl.config import check, check_name, check_numbers
+from edl.envs.maze import Maze
+from edl.interop.env_names import is_maze, make_env
 from edl.runs.pipeline import stage_keys
 from edl.runs.presets import complete
 from edl.runs.progress import Progress
@@ -97,11 +99,30 @@ def learn(
     yours and stay where they are.
     """
     if not isinstance(skills, SkillModel):
+        _check_goals(env, settings, skills)
         skills = SkillModel.from_goals(skills, states)
     learner = settings.get("learner", {})
     if states is None and isinstance(learner, Mapping) and "learner.place_goals" not in settings:
         settings["learner"] = {"place_goals": False, **learner}
     return run_with(env, settings, Given(states, skills), out=out, progress=progress)
+
+
+def _check_goals(env: str | Callable[[], Any], settings: Mapping[str, Any], goals: Any) -> None:
+    """Reject goals that no policy can reach, because they are outside of the cells of a maze."""
+    if not isinstance(env, str) or not is_maze(env):
+        return
+    maze, points = make_env(env, maze=settings.get("maze")), np.asarray(goals, float)
+    if not isinstance(maze, Maze) or points.ndim != 2 or points.shape[1] != 2:
+        return  # the shape has a message of its own
+    cells = np.asarray(maze.cells)[: int(maze.num_cells)]
+    gaps = np.abs(points[:, None] - cells).max(axis=-1).min(axis=1)
+    outside = [f"{point.tolist()}" for point, gap in zip(points, gaps, strict=True) if gap > 0.5]
+    low, high = cells.min(axis=0) - 0.5, cells.max(axis=0) + 0.5
+    check(
+        not outside,
+        f"goals must be inside of the maze {env!r}, in a cell that is not blocked (got {', '.join(outside)}). "
+        f"It has x from {low[0]:g} to {high[0]:g} and y from {low[1]:g} to {high[1]:g}.",
+    )
 
 
 def baseline(

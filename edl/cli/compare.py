@@ -9,7 +9,7 @@ from rich.table import Table
 
 from edl.cli.console import new_console, print_labelled, print_table
 from edl.config import ConfigError, check
-from edl.runs.compare import Entry, compare, definition_notes, env_notes, names_of, to_csv, to_markdown
+from edl.runs.compare import Entry, compare, definition_notes, env_notes, names_of, seed_notes, to_csv, to_markdown
 
 ABOUT = (
     "Compare runs: mean and 95 % interval of each metric, and whether a run beats the first one. Runs in different "
@@ -48,7 +48,7 @@ def main(words: list[str]) -> int:
     page = None if options.page is None else page_of(options.runs)
     entries = compare(options.runs, options.metrics)
     check(len(entries) > 0, "these runs have no metrics to compare. Run `edl evaluate` on each.")
-    console, notes = new_console(), [*env_notes(options.runs), *definition_notes(options.runs)]
+    console, notes = new_console(), [*env_notes(options.runs), *seed_notes(entries), *definition_notes(options.runs)]
     print_table(console, comparison_table(entries, names_of(options.runs)[0]))
     for note in notes:
         print_labelled(console, "note", note)

@@ -16,7 +16,7 @@ from edl.interop.env_names import allow_import
 from edl.runs import store
 from edl.runs.config import DERIVED, NESTED, RunConfig
 from edl.runs.loggers import LogTarget
-from edl.runs.presets import RECIPES, complete, from_json
+from edl.runs.presets import RECIPES, complete, from_json, with_time
 from edl.runs.result import saved_config
 
 NAMES = ("env", "preset", "explore", "discover")
@@ -52,6 +52,12 @@ FLAGS = {
         "DIMS",
     ),
     "horizon": Flag("Steps per episode; 0 uses the env's own horizon.", type=int),
+    "timed": Flag(
+        "Let the policy see the time left in the episode (not in mazes and robots). By default if the explorer or the "
+        "learner needs it.",
+        type=bool | None,
+        default=None,
+    ),
     "explore": Flag(
         "Name of an explorer (see `edl list`), or dataset:PATH (.npz, .npy, .csv, .parquet, or a Minari id).", "NAME"
     ),
@@ -142,7 +148,15 @@ def merged(base: RunConfig, options: Any) -> RunConfig:
             changes[field.name] = _with_settings(getattr(base, field.name), value)
         elif field.name in RunConfig.__dataclass_fields__:
             changes[field.name] = value
-    return dataclasses.replace(base, **changes)
+    asked = changes.pop("timed", None)
+    config = dataclasses.replace(base, **changes)
+    if asked is None and _algorithm(config) == _algorithm(base):
+        return config
+    return with_time(dataclasses.replace(config, timed=asked))  # another learner may need it
+
+
+def _algorithm(config: RunConfig) -> str | None:
+    return None if config.learner is None else config.learner.algorithm
 
 
 def _plain_field(name: str, flag: Flag, base: RunConfig) -> tuple[Any, Any]:

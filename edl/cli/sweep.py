@@ -19,7 +19,7 @@ from edl.runs import grid as grids
 from edl.runs.executors.processes import disable_preallocation
 from edl.runs.interrupt import interrupted
 from edl.runs.session import CHECKPOINT_SECONDS
-from edl.runs.summary import TABLES, Summary, failure_notes, rows_of, verdict
+from edl.runs.summary import TABLES, Summary, cells_of, failure_notes, rows_of, verdict
 from edl.runs.sweep import SWEEP, Execution, sweep
 
 ABOUT = "Run a grid of settings and seeds, on one machine or a cluster. Settings that are floats share one program."
@@ -97,11 +97,10 @@ def points_table(summary: Summary) -> Table:
     for name in ("point", *(axis.label for axis in grid.axes), grid.metric, "95% interval"):
         table.add_column(name, justify="left" if name == "point" else "right", overflow="fold")
     for number, row in enumerate(rows):
-        mean, low, high = (row[f"{grid.metric}{end}"] for end in ("", "_low", "_high"))
-        nothing = "failed" if row.get("failed") else "-"
-        score = (nothing, "-") if mean is None else (f"{mean:.3f}", f"{low:.3f} to {high:.3f}")
         settings = (str(row[axis.names[0]]) for axis in grid.axes)
-        table.add_row(row["point"], *settings, *score, style="bold" if number == summary.best else None)
+        table.add_row(
+            row["point"], *settings, *cells_of(summary, row), style="bold" if number == summary.best else None
+        )
     return table
 
 

@@ -85,7 +85,7 @@ def box_evaluator(
     targets = np.asarray(targets, float)
     low, high = bounds_of(targets[:, list(dims)]) if bounds is None else bounds
     bins, cells = (box_grid(low, high, [num] * len(dims), dims) for num in (fine, coarse))
-    spans = ", ".join(f"dimension {d} in [{a:.3g}, {b:.3g}]" for d, a, b in zip(dims, low, high, strict=True))
+    spans = ", ".join(f"feature {d} in [{a:.3g}, {b:.3g}]" for d, a, b in zip(dims, low, high, strict=True))
     coverage_over = (
         f"a grid over {spans}: {fine} bins per side for data, {coarse} for skills. How much of it can be reached is "
         "unknown, so that full coverage may be below 1"

@@ -12,6 +12,8 @@ the region of the run if it has one, the whole env otherwise.
 
 The last three hold if the 95 % interval of the difference lies above 0. The intervals are bootstrapped over the
 rollouts of each skill, and over seeds if there are several: the skills are judged, and their rollouts are the sample.
+Resampling lowers a minimum over skills and the number of visited cells, so the samples of *nearer* and *coverage* are
+moved by their bias: their mean is the difference that was measured.
 
 Skills are better than random if they differ and reach their goals more often. Without goals, they have to end nearer.
 """
@@ -123,7 +125,9 @@ def _difference(generator: np.random.Generator, metric: Any, skills: Any, random
     samples = [
         sign * (metric(_resample(generator, skills)) - metric(_resample(generator, random))) for _ in range(RESAMPLES)
     ]
-    return Difference(metric(skills), metric(random), np.array(samples))
+    measured = metric(skills), metric(random)
+    bias = 0.0 if metric is _success else np.mean(samples) - sign * (measured[0] - measured[1])  # a mean has none
+    return Difference(*measured, np.array(samples) - bias)
 
 
 def _resample(generator: np.random.Generator, rollouts: np.ndarray) -> np.ndarray:

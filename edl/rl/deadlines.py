@@ -75,7 +75,7 @@ def check_timed(env: Env) -> None:
     check(
         env.timed,
         "goals with a deadline need an env that shows the time left, which mazes and robots do not (got an env without "
-        "it). Use another explorer and learner.algorithm ppo, or leave out --timed false.",
+        "it). Use another explorer and learner.algorithm ppo, or leave out --timed.",
     )
 
 

@@ -82,6 +82,16 @@ def env_notes(paths: Sequence[str | Path]) -> list[str]:
     return [f"these runs are in another env than the first run and are not ranked against it: {named}."]
 
 
+def seed_notes(entries: Sequence[Entry]) -> list[str]:
+    """A sentence about the runs with one seed, which has no interval."""
+    single = list(dict.fromkeys(entry.run for entry in entries if len(entry.values) == 1))
+    if not single or len(_unique(entries, "run")) == 1:
+        return []
+    return [
+        f"one seed has no interval, so these runs are not ranked: {', '.join(single)}. Use --num-seeds in `edl run`."
+    ]
+
+
 def _env_of(path: str | Path) -> list[Any]:
     """What makes two runs comparable: the env, its maze, and the features and the horizon."""
     config = store.open_run(path).read_json(store.CONFIG)

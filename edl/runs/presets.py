@@ -247,7 +247,7 @@ def complete(config: RunConfig, saved: Collection[str] = ()) -> RunConfig:
     A method without a recipe in the preset is rejected if the preset has to provide its settings. ``saved`` are nested
     configs that the caller will replace by those of a saved run: they get default settings instead.
     """
-    return _with_time(_with_methods(config, saved))
+    return with_time(_with_methods(config, saved))
 
 
 def _with_methods(config: RunConfig, saved: Collection[str]) -> RunConfig:
@@ -290,11 +290,18 @@ def _with_methods(config: RunConfig, saved: Collection[str]) -> RunConfig:
     return dataclasses.replace(config, **nested)
 
 
-def _with_time(config: RunConfig) -> RunConfig:
+def with_time(config: RunConfig) -> RunConfig:
     """Decide whether the policy sees the time left, if the user has not: if the explorer or the learner need it."""
     if config.timed is not None:
         return config
     needs = config.explore == "hindsight" or (config.learner is not None and config.learner.algorithm == "sac")
+    if needs and (is_maze(config.env) or names_robot(config.env)):
+        what = "explorer 'hindsight'" if config.explore == "hindsight" else "learner.algorithm 'sac'"
+        instead = f"--explore {default_methods(config)['explore']}" if "explorer" in what else "--learner.algorithm ppo"
+        raise ConfigError(
+            f"{what} needs an env that shows the time left, such as a Gymnasium env (got {config.env!r}, which is a "
+            f"{'maze' if is_maze(config.env) else 'robot'}). Use {instead}."
+        )
     return dataclasses.replace(config, timed=needs)
 
 
@@ -366,7 +373,7 @@ def from_json(saved: Any, whose: str, **overrides: Any) -> RunConfig:
     config = dataclasses.replace(merged, **nested, region=region or None)
     if config.learner is not None and config.learner.distance != "walking" and saved.get("scout") is None:
         config = dataclasses.replace(config, scout=None)  # the preset's learner, which needs a scout, was replaced
-    return _with_time(dataclasses.replace(config, timed=changed.timed))
+    return with_time(dataclasses.replace(config, timed=changed.timed))
 
 
 def _same_method(one: RunConfig, other: RunConfig, nested: str) -> bool:

@@ -35,13 +35,15 @@ class Summary(NamedTuple):
         return self.metrics.get(point.number, {}).get("aggregate", {})
 
     def rivals(self) -> list[int]:
-        """Points whose interval overlaps with that of the best point."""
+        """Points whose interval overlaps with that of the best point; all points if a seed each gives no interval."""
         if self.best is None:
             return []
         scores = {point.number: self.score(point) for point in self.grid.points}
         best = scores[self.best]
         assert best is not None
         others = {number: score for number, score in scores.items() if number != self.best and score is not None}
+        if self.grid.points[self.best].config.num_seeds == 1:
+            return list(others)
         low, high = best["ci95"]
         return [number for number, score in others.items() if score["ci95"][0] <= high and low <= score["ci95"][1]]
 
@@ -106,15 +108,20 @@ def markdown(summary: Summary) -> str:
     head = ["point", *(axis.label for axis in grid.axes), grid.metric, "95 % interval"]
     lines = [head, ["---"] * len(head)]
     for row in rows:
-        interval = (
-            "-" if row[grid.metric] is None else f"{row[f'{grid.metric}_low']:.3f} to {row[f'{grid.metric}_high']:.3f}"
-        )
-        nothing = "failed" if row.get("failed") else "-"
-        mean = nothing if row[grid.metric] is None else f"{row[grid.metric]:.3f}"
+        mean, interval = cells_of(summary, row)
         bold = "**" if summary.best is not None and row is rows[summary.best] else ""
         lines.append([f"{bold}{row['point']}{bold}", *(f"{row[name]}" for name in names), mean, interval])
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return "\n\n".join([table, verdict(summary), *failure_notes(summary)]) + "\n"
+
+
+def cells_of(summary: Summary, row: Mapping[str, Any]) -> tuple[str, str]:
+    """Mean and 95 % interval of the metric as text. One seed has no interval."""
+    mean, low, high = (row[f"{summary.grid.metric}{end}"] for end in ("", "_low", "_high"))
+    if mean is None:
+        return "failed" if row.get("failed") else "-", "-"
+    many = summary.grid.points[int(row["point"])].config.num_seeds > 1
+    return f"{mean:.3f}", f"{low:.3f} to {high:.3f}" if many else "-"
 
 
 def failure_notes(summary: Summary) -> list[str]:
@@ -139,7 +146,9 @@ def verdict(summary: Summary) -> str:
     settings = ", ".join(f"{axis.label} {value}" for axis, value in zip(grid.axes, point.values, strict=True))
     seeds, rivals = point.config.num_seeds, summary.rivals()
     about = f"Best by {grid.metric}: point {point.name} ({settings}), {score['mean']:.3f} "
-    sure = f"[{low:.3f}, {high:.3f}] over {seeds} seed{'s' if seeds > 1 else ''}."
+    if seeds == 1:
+        return about + "with one seed. One seed has no interval: give num_seeds to see whether points differ."
+    sure = f"[{low:.3f}, {high:.3f}] over {seeds} seeds."
     return about + sure + (f" The intervals of {len(rivals)} other points overlap with it." if rivals else "")
 
 

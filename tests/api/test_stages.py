@@ -29,7 +29,7 @@ def test_stage_by_stage_gives_the_policy_of_a_run(tiny):
 
 
 def test_own_goals_stay_where_they_are_and_can_be_loaded(tmp_path):
-    goals = [[0.5, 0.5], [-0.5, 1.0], [1.0, 1.0]]
+    goals = [[0.0, -1.0], [0.0, -2.0], [1.0, -2.0]]
     skills = edl.SkillModel.from_goals(goals)
     assert [int(skills.assign(jnp.asarray(goal))) for goal in goals] == [0, 1, 2]
     np.testing.assert_allclose(skills.decode(skills.codes[1]), goals[1], atol=1e-6)
@@ -41,6 +41,12 @@ def test_own_goals_stay_where_they_are_and_can_be_loaded(tmp_path):
     assert_same(loaded.skills, run.skills)
     with pytest.raises(ConfigError, match=r"other settings: .*discover was 'python:"):
         edl.learn("square", goals[:2], out=tmp_path / "run", **LEARN)
+
+
+def test_own_goals_outside_of_the_maze_are_rejected():
+    message = r"inside of the maze 'square'.*\(got \[2\.0, 2\.0\], \[1\.0, 0\.0\]\).*y from -4\.5 to 0\.5"
+    with pytest.raises(ConfigError, match=message):
+        edl.learn("square", [[0.0, -1.0], [2.0, 2.0], [1.0, 0.0]])  # above the maze, and a blocked cell
 
 
 def test_own_states_replace_exploration(tmp_path):

@@ -27,3 +27,16 @@ def test_the_last_value_of_a_flag_counts():
     assert options.given(words, "env") == "square"
     assert options.given(words, "out") is None
     assert options.given(words, "config") is None
+
+
+def timed(*words):
+    words = ("--env", "Pendulum-v1", *words)
+    base = options.starting_point(words)
+    return options.merged(base, options.read(words, base, "edl run", "", options.FLAGS, ("explorer", "learner"))).timed
+
+
+def test_the_policy_sees_the_time_left_if_the_learner_needs_it_or_the_user_asks_for_it():
+    assert timed("--explore", "drift")
+    assert not timed("--explore", "drift", "--learner.algorithm", "ppo")
+    assert timed("--explore", "drift", "--learner.algorithm", "ppo", "--timed", "True")
+    assert not timed("--timed", "False")

@@ -130,7 +130,7 @@ def test_steps_after_a_termination_are_ignored():
     assert numbers["goal_distance"] == pytest.approx(1 / 3)
     assert numbers["goal_success"] == pytest.approx(2 / 3)
     assert numbers["best_skill_distance"] == pytest.approx(np.mean([0, 1, 2, 1, 0, 1, 2, 3, 4, 5, 6]))
-    assert "dimension 0" in evaluator.coverage_over
+    assert "feature 0" in evaluator.coverage_over
 
 
 def test_a_rollout_that_ends_behind_a_thin_wall_is_no_success():

@@ -86,6 +86,15 @@ def test_the_interval_contains_the_difference_and_shrinks_with_rollouts():
     assert np.diff(narrow["ci95"]) < np.diff(wide["ci95"])
 
 
+def test_the_interval_contains_the_difference_if_resampling_has_a_bias():
+    """Of rollouts that end anywhere, the minimum over skills is lower in nearly every resample."""
+    ends = np.random.default_rng(2).uniform(0, 10, (SKILLS, ROLLOUTS, POINTS))
+    cells = [range(CELLS)] * SKILLS
+    random = Behaviour(visits(cells, np.random.default_rng(3)), ends)
+    claim = compared(behaviour(True, None, 1.0), random)["claims"]["nearer"]
+    assert claim["ci95"][0] < claim["difference"] < claim["ci95"][1]
+
+
 def test_random_behaviour_is_no_better_than_random_even_with_few_rollouts():
     for seed in range(10):
         generator = np.random.default_rng(seed)

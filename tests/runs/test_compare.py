@@ -9,7 +9,7 @@ import pytest
 from edl.cli import main
 from edl.config import ConfigError
 from edl.evaluate.metrics import CURRENT_DEFINITIONS
-from edl.runs.compare import compare, definition_notes, names_of, to_csv, to_markdown
+from edl.runs.compare import compare, definition_notes, names_of, seed_notes, to_csv, to_markdown
 
 
 def write_run(path, definitions=CURRENT_DEFINITIONS, env="square", **metrics):
@@ -71,6 +71,15 @@ def test_runs_with_other_definitions_are_named(runs, tmp_path, capsys):
     assert main(["compare", *map(str, (runs[1], first, second)), "--markdown", str(table)]) == 0
     assert capsys.readouterr().out.count("other definitions") == 2
     assert table.read_text().endswith("\n\n".join(notes) + "\n")
+
+
+def test_runs_with_one_seed_are_named_because_they_are_not_ranked(runs, tmp_path):
+    single = write_run(tmp_path / "single", goal_success=[1.0], best_skill_distance=[0.5])
+    assert seed_notes(compare(runs)) == []
+    assert seed_notes(compare([single])) == []
+    assert seed_notes(compare([runs[1], single]))[0].startswith(
+        "one seed has no interval, so these runs are not ranked: single."
+    )
 
 
 def test_metrics_of_edl_0_1_are_compared_under_their_present_names(tmp_path):

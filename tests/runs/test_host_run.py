@@ -58,7 +58,7 @@ def test_a_run_whose_env_failed_can_be_resumed_and_loaded(folder, monkeypatch):
     run = edl.run(FailingLine, out=folder, resume=True, **SETTINGS)
     assert host.workers == 1
     assert run.metrics["proof"]["verdict"]
-    assert run.metrics["coverage_is_over"].startswith("a grid over dimension 0")
+    assert run.metrics["coverage_is_over"].startswith("a grid over feature 0")
     assert (folder / "report.html").is_file()
 
     run = edl.load(folder, env=FailingLine)

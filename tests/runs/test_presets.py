@@ -25,6 +25,13 @@ from edl.runs.resolve import resolve_config
 from edl.tables.table import BASELINES
 from tests.explore.thruster import Thruster
 
+TRAINED = [
+    name
+    for name in BASELINES
+    if {"ppo", "sac"} & {each.name for each in dataclasses.fields(baselines.METHODS[name].config)}
+]
+"""The baselines that PPO or SAC trains."""
+
 ENVS = ("square", "tree", "bottleneck")
 
 
@@ -144,9 +151,9 @@ def test_a_config_of_edl_0_2_keeps_its_settings():
     assert (baseline.ppo.iterations, baseline.ppo.normalise, baseline.ppo.entropy_weight) == (400, False, 0.01)
 
 
-@pytest.mark.parametrize("config", [RunConfig(), *(RunConfig(method=name) for name in BASELINES)])
+@pytest.mark.parametrize("config", [RunConfig(), *(RunConfig(method=name) for name in TRAINED)])
 def test_every_method_of_the_fast_preset_normalises_its_inputs(config):
-    """By running moments, or by the moments of the explored states."""
+    """By running moments, or by the moments of the explored states. Offline methods and MAP-Elites have no setting."""
     resolved = complete(config)
     if resolved.method == "edl":
         assert (resolved.learner.scale_inputs, resolved.learner.ppo.normalise) == (True, False)
@@ -243,3 +250,23 @@ def test_a_gymnasium_run_of_edl_0_2_keeps_its_recipe():
     del saved["timed"], saved["learner"]["algorithm"], saved["learner"]["sac"], saved["learner"]["start"]
     config = from_json(saved, "config.json")
     assert (config.learner.algorithm, config.learner.start, config.timed) == ("ppo", "scratch", False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"env": "square", "explore": "hindsight"},
+            "explorer 'hindsight' needs an env that shows the time left, such as a Gymnasium env (got 'square', which "
+            "is a maze). Use --explore frontier.",
+        ),
+        ({"env": "ant", "explore": "hindsight"}, "(got 'ant', which is a robot). Use --explore beyond."),
+        (
+            {"env": "square", "learner": LearnConfig(algorithm="sac")},
+            "learner.algorithm 'sac' needs an env that shows the time left",
+        ),
+    ],
+)
+def test_mazes_and_robots_reject_what_needs_the_time_left(settings, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        complete(RunConfig(**settings))
