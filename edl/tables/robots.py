@@ -463,7 +463,7 @@ def tasks_view(results: Results) -> str:
 
 def envs_view(results: Results) -> str:
     """Floor coverage, goals and time by the number of envs."""
-    found = {each["envs"]: each for each in results.values() if "mean" in each}
+    found = {each["envs"]: each for each in results.values() if "mean" in each and "envs" in each}
     lines = [
         [
             str(num_envs),
