@@ -126,7 +126,8 @@ def _difference(generator: np.random.Generator, metric: Any, skills: Any, random
         sign * (metric(_resample(generator, skills)) - metric(_resample(generator, random))) for _ in range(RESAMPLES)
     ]
     measured = metric(skills), metric(random)
-    bias = 0.0 if metric is _success else np.mean(samples) - sign * (measured[0] - measured[1])  # a mean has none
+    biased = metric is not _success and np.isfinite([*measured, *samples]).all()  # a mean has no bias
+    bias = np.mean(samples) - sign * (measured[0] - measured[1]) if biased else 0.0
     return Difference(*measured, np.array(samples) - bias)
 
 
