@@ -96,15 +96,23 @@ def play_reference(key: Array, env: Env, policy: SkillPolicy, model: Any, num: i
     """The same episodes of one seed in MuJoCo on the CPU. ``model`` is the `reference_model` of the env."""
     assert isinstance(env, MjxEnv | MjxMaze)
     keys = _episode_keys(key, len(policy.codes), num)
-    starts = jax.device_get(jax.jit(jax.vmap(env.reset))(keys.ravel()))
     codes = jnp.repeat(policy.codes, num, axis=0)
     act: Callable = jax.jit(jax.vmap(policy.mode))
-    robots = [ReferenceRobot(env, model) for _ in range(keys.size)]
+    played = play_robots(env, model, keys.ravel(), lambda step, observations: act(observations, codes))
+    return played.reshape(*keys.shape, *played.shape[1:])
+
+
+def play_robots(
+    env: MjxEnv | MjxMaze, model: Any, keys: Keys, act: Callable[[int, Float[Array, "n o"]], Float[Array, "n a"]]
+) -> Float[np.ndarray, "n t1 o"]:
+    """One episode per key in MuJoCo, side by side. ``act`` returns the actions of a step from the observations."""
+    starts = jax.device_get(jax.jit(jax.vmap(env.reset))(keys))
+    robots = [ReferenceRobot(env, model) for _ in range(len(keys))]
     rows = [np.stack([robot.start(jax.tree.map(lambda x: x[i], starts)) for i, robot in enumerate(robots)])]  # noqa: B023
-    for _ in range(env.horizon):
-        actions = np.asarray(act(jnp.asarray(rows[-1], jnp.float32), codes))
+    for step in range(env.horizon):
+        actions = np.asarray(act(step, jnp.asarray(rows[-1], jnp.float32)))
         rows.append(np.stack([robot.step(action) for robot, action in zip(robots, actions, strict=True)]))
-    return np.stack(rows, axis=1).reshape(*keys.shape, len(rows), -1)
+    return np.stack(rows, axis=1)
 
 
 def play_trials_in_mujoco(
@@ -118,14 +126,14 @@ def play_trials_in_mujoco(
     for i in range(len(keys)):
         policy_i, trials_i = jax.tree.map(lambda x: x[i], (policy, trials))  # noqa: B023
         start_key, act_key = jax.random.split(keys[i])
-        starts = jax.device_get(jax.jit(jax.vmap(env.reset))(jax.random.split(start_key, count)))
-        robots = [ReferenceRobot(env, model) for _ in range(count)]
-        rows = [np.stack([robot.start(jax.tree.map(lambda x: x[n], starts)) for n, robot in enumerate(robots)])]  # noqa: B023
-        for step_keys in jax.random.split(act_key, (env.horizon, count)):
-            actions = np.asarray(act(step_keys, env, policy_i, trials_i, jnp.asarray(rows[-1], jnp.float32)))
-            rows.append(np.stack([robot.step(action) for robot, action in zip(robots, actions, strict=True)]))
-        seen = jnp.asarray(np.stack(rows, axis=1), jnp.float32)
-        paths.append(np.asarray(jax.vmap(jax.vmap(env.features))(seen), float))
+        step_keys = jax.random.split(act_key, (env.horizon, count))
+        played = play_robots(
+            env,
+            model,
+            jax.random.split(start_key, count),
+            lambda step, observations: act(step_keys[step], env, policy_i, trials_i, observations),  # noqa: B023
+        )
+        paths.append(np.asarray(jax.vmap(jax.vmap(env.features))(jnp.asarray(played, jnp.float32)), float))
     return np.stack(paths)
 
 
