@@ -9,7 +9,7 @@ jobs that were stopped.
 import contextlib
 import json
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -84,6 +84,8 @@ class Job(NamedTuple):
     @property
     def title(self) -> str:
         lanes = sum(row.config.num_seeds for row in self.rows)
+        if len(self.rows) == 1:
+            return f"{self.rows[0].table}: {self.rows[0].key}, {lanes} lanes"
         methods = " and ".join(dict.fromkeys(row.facts["method"] for row in self.rows))
         return f"{self.rows[0].table}: {methods}, {len(self.rows)} rows, {lanes} lanes"
 
@@ -121,7 +123,8 @@ def make_tables(
         records = {name: dict(read_rows(folder, name)) for name in TABLES}
         failures: list[str] = []
         with contextlib.closing(Scheduler(Path(runs), jobs)) as scheduler:
-            for job, finished in scheduler.run(chosen, settings, records):
+            started = lambda job: progress.message(f"{job.title}, started")  # noqa: E731
+            for job, finished in scheduler.run(chosen, settings, records, started):
                 table = job.rows[0].table
                 if isinstance(finished, Exception):
                     failures.append(f"{job.title}: {type(finished).__name__}: {finished}")
@@ -201,12 +204,20 @@ class Scheduler:
         self.executor.close()
 
     def run(
-        self, names: Sequence[str], settings: TableSettings, records: Records
+        self,
+        names: Sequence[str],
+        settings: TableSettings,
+        records: Records,
+        started: Callable[[Job], None] = lambda job: None,
     ) -> Iterator[tuple[Job, JobResult | Exception]]:
-        """Yield every job with its result or its error. The caller adds the results to ``records``."""
+        """Yield every job with its result or its error. The caller adds the results to ``records``.
+
+        ``started`` is called with every job before it runs.
+        """
         running = 0
         while True:
             for job in self.next_jobs(names, settings, records)[: self.executor.capacity - running]:
+                started(job)
                 self.submit(job)
                 running += 1
             if not running:
