@@ -16,8 +16,10 @@ Departs from the authors' code:
 - A round has a fixed number of iterations. Theirs ends when enough skills are distinguishable.
 - The last states are those of replayed episodes. Theirs extends the episodes of each skill by random actions, to see
   how much space there is; here the neighbours of the last states say so.
-- q_z is a mean over replayed steps of all episodes of z, theirs is of five states.
-- The KL is part of the reward of the step to s'; in theirs it is part of V(s').
+- The guide has the largest mean over its last states; theirs has the single state that is farthest from others.
+- q_z is a mean over the last states of replayed episodes of z. Theirs is q(z|s_T) of the replayed step's own episode,
+  and a skill that was distinguishable when a round began is never an apprentice again.
+- The KL is part of the reward of the step to s'; in theirs it is part of V(s') and clipped to [1, 100].
 """
 
 from typing import Any, NamedTuple
