@@ -14,6 +14,7 @@ To reach a state x, the skill is w = phi(x). For a task with labelled states, `e
 Departs from the authors' code:
 - SAC instead of DDPG; their critic outputs psi but learns from the scalar psi . w, ours from each cumulant.
 - w lasts for the episode, theirs for five steps.
+- The neighbours are those of the unit vectors phi(s); in their code, of phi(s) before it is scaled to unit length.
 See also `edl.baselines.batch_entropy`.
 """
 

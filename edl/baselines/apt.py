@@ -12,7 +12,12 @@ learned by an inverse and a forward model of the dynamics (Pathak et al., 2017):
 In the comparison it is the row of a method that explores and has no skills: the K rows of ``policy.codes`` are equal,
 so all of them are the same policy.
 
-Departs from URLB: SAC instead of DDPG; see also `edl.baselines.batch_entropy`.
+Departs from URLB:
+- SAC instead of DDPG.
+- The errors are squared, as in Pathak et al.; theirs are norms.
+- The reward of a step is that of the state s' it reaches; theirs is that of s, and is not divided by a scale.
+- h is a network with hidden layers; theirs is one layer with layer normalisation and tanh.
+See also `edl.baselines.batch_entropy`.
 """
 
 from typing import Any, NamedTuple

@@ -16,6 +16,8 @@ Departs from the authors' code:
   default here is the whole bound, beta = 1.
 - SAC instead of DDPG, and z ~ [-1, 1]^d instead of [0, 1]^64, which are the same for a network.
 - z lasts for an episode, and not for 50 steps of a longer one.
+- In the reward, the mean in c is over all moves of the batch, move i included.
+- In the loss, f_ii is left out of the sum; theirs subtracts exp(1/T), its largest possible value.
 See also `edl.baselines.batch_entropy`.
 """
 

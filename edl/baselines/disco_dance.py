@@ -16,8 +16,10 @@ Departs from the authors' code:
 - A round has a fixed number of iterations. Theirs ends when enough skills are distinguishable.
 - The last states are those of replayed episodes. Theirs extends the episodes of each skill by random actions, to see
   how much space there is; here the neighbours of the last states say so.
-- q_z is a mean over replayed steps of all episodes of z, theirs is of five states.
-- The KL is part of the reward of the step to s'; in theirs it is part of V(s').
+- The guide has the largest mean over its last states; theirs has the single state that is farthest from others.
+- q_z is a mean over the last states of replayed episodes of z. Theirs is q(z|s_T) of the replayed step's own episode,
+  and a skill that was distinguishable when a round began is never an apprentice again.
+- The KL is part of the reward of the step to s'; in theirs it is part of V(s') and clipped to [1, 100].
 """
 
 from typing import Any, NamedTuple
@@ -90,6 +92,12 @@ class Guidance(NamedTuple):
 
 def disco_dance(env: Env, config: DiscoDanceConfig) -> Program[Any, SkillPolicy]:
     """Train distinguishable skills; those that are not yet follow the one that has come farthest."""
+    program = sac(env, disco_dance_objective(env, config), config.sac, codes=jnp.eye(config.num_skills))
+    return with_pick_rule(program, lambda state: MostLikelySkill(state.params))
+
+
+def disco_dance_objective(env: Env, config: DiscoDanceConfig) -> Objective:
+    """DIAYN's reward and the divergence from the guide; the updates of the classifier, the guide and the weights."""
     optimiser = optax.flatten(optax.adam(config.learning_rate))
     codes = jnp.eye(config.num_skills)
 
@@ -99,10 +107,7 @@ def disco_dance(env: Env, config: DiscoDanceConfig) -> Program[Any, SkillPolicy]
         return Guidance(new_trained(optimiser, classifier), None, None, jnp.int32(0), nobody, jnp.int32(0))
 
     def see_learner(state: Guidance, learner: LearnerView) -> Guidance:
-        begins = state.iteration % config.round_iterations == 0
-        old = learner.policy if state.guide is None else state.guide
-        guide = jax.tree.map(lambda new, old: jnp.where(begins, new, old), learner.policy, old)
-        return state._replace(policy=learner.policy, guide=guide)
+        return state._replace(policy=learner.policy, guide=learner.policy if state.guide is None else state.guide)
 
     def reward(state: Guidance, episode: Episode) -> Float[Array, " t"]:
         assert state.policy is not None
@@ -126,16 +131,15 @@ def disco_dance(env: Env, config: DiscoDanceConfig) -> Program[Any, SkillPolicy]
         begins = iteration % config.round_iterations == 0
         farthest = farthest_skill(episodes, config.num_skills, config.neighbours)
         guide_index = jnp.where(begins, farthest, state.guide_index)
+        guide = jax.tree.map(lambda new, old: jnp.where(begins, new, old), state.policy, state.guide)
         weights = apprentice_weights(classifier.params, episodes, config.num_skills, config.threshold)
         weights = jnp.where(iteration < config.round_iterations, 0.0, weights.at[guide_index].set(0.0))
         metrics |= {"guide": guide_index.astype(jnp.float32), "apprentices": jnp.sum(weights > 0).astype(jnp.float32)}
-        return Guidance(classifier, state.policy, state.guide, guide_index, weights, iteration), metrics
+        return Guidance(classifier, state.policy, guide, guide_index, weights, iteration), metrics
 
-    objective = Objective(
+    return Objective(
         init, lambda key, state: sample_one_hot(key, config.num_skills), reward, update, see_learner=see_learner
     )
-    program = sac(env, objective, config.sac, codes=codes)
-    return with_pick_rule(program, lambda state: MostLikelySkill(state.params))
 
 
 def action_divergence(distribution: Any, own: Float[Array, " p"], guided: Float[Array, " p"]) -> Scalar:

@@ -15,6 +15,8 @@ scaled to the length sqrt(d).
 Departs from the code of HILP's authors, whose FB we follow:
 - The policy is a squashed Gaussian with a small entropy bonus, trained as in SAC; theirs is a mean with fixed noise.
 - No loss for Q = F^T z of its own (``q_loss``, off by default there as well).
+- F and pi are plain networks of their inputs; theirs embed (s,a) and (s,z) separately first.
+- Recorded terminations are not known (`edl.baselines.offline`); theirs ends M there.
 """
 
 from typing import Any, ClassVar

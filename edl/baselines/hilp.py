@@ -4,20 +4,21 @@ From recorded transitions alone, it learns a map phi whose distances are numbers
 goals, and then skills that go far in all directions z of the map, ||z|| = 1:
 
     V(s, g)      = -||phi(s) - phi(g)||
-    L_phi        = E[ l_e( -1{s' != g} + gamma 1{s' != g} V'(s', g) - V(s, g) ) ]        l_e(x) = |e - 1{x < 0}| x^2
+    L_phi        = E[ l_e( -1 + gamma 1{s' != g} V'(s', g) - V(s, g) ) ]                 l_e(x) = |e - 1{x < 0}| x^2
     r(s, s', z)  = (phi(s') - phi(s)) . z
     L_Q, L_U, L_pi: implicit Q-learning with that reward:
     L_Q          = (Q(s,z,a) - r - gamma U(s',z))^2,                L_U = l_k( Q'(s,z,a) - U(s,z) )
     L_pi         = -E[ min(100, exp(beta (Q' - U))) log pi(a|s,z) ]
 
-g is a state that the episode reached later, or any state. V', Q' are targets that follow phi and Q slowly.
+g != s is a state that the episode reached later, or any state. V', Q' are targets that follow phi and Q slowly.
 
 It is prompted by a goal, z = (phi(g) - phi(s_0)) / ||phi(g) - phi(s_0)||, or by a reward: `prompt_by_reward` is the
 least-squares solution of r_i = (phi(s'_i) - phi(s_i)) . z over labelled transitions, scaled to unit length.
 
 Departs from the authors' code:
-- One network phi, one network U, two networks Q; theirs has two of phi.
-- A goal is never the state itself.
+- One network phi, one network U, two networks Q; theirs has two of phi, and l_e has the sign of the targets' error.
+- A later state is drawn uniformly from the rest of the episode; in theirs, the next ones are more likely (by gamma).
+- The policy is a squashed Gaussian whose deviation depends on (s,z); theirs is a Gaussian with one deviation.
 - To reach a goal, their code computes z again in every step (`TowardGoal`); a skill of a run lasts for the episode, as
   for all methods, and goes on beyond the goal.
 """
@@ -169,7 +170,7 @@ def goal_values(phi: MLP, states: Float[Array, "n s"], goals: Float[Array, "n s"
 
 
 def map_errors(phi: MLP, target: MLP, rows: Transitions, gamma: float | Scalar) -> Float[Array, " n"]:
-    """The errors of V: -1{s' != g} + gamma 1{s' != g} V'(s', g) - V(s, g)."""
+    """The errors of V: -1 + gamma 1{s' != g} V'(s', g) - V(s, g)."""
     following = gamma * goal_values(target, rows.after, rows.goal)
     backups = -1.0 + jnp.where(rows.reached, 0.0, following)
     return jax.lax.stop_gradient(backups) - goal_values(phi, rows.before, rows.goal)

@@ -12,7 +12,8 @@ by one power iteration per gradient step.
 
 Departs from the authors' code:
 - Continuous skills are uniform on the unit sphere as in METRA; theirs are z ~ N(0, I).
-- They replay the newest episodes only; here, SAC's whole replay buffer.
+- They replay the newest episodes only (except for Humanoid); here, SAC's whole replay buffer.
+- alpha is learned for a target entropy as in METRA; theirs is fixed.
 - In each iteration, phi makes all its gradient steps before the policy.
 """
 

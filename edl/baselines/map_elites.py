@@ -167,11 +167,14 @@ def insert(
 
 
 def choose_members(repertoire: Repertoire, number: int) -> Int[Array, " k"]:
-    """The places of the members whose last states are the medoids of all."""
-    somebody = repertoire.ends[jnp.argmax(repertoire.filled)]
-    ends = jnp.where(repertoire.filled[:, None], repertoire.ends, somebody)
+    """The places of the members whose last states are the medoids of all.
+
+    The number of members is not static, so k-means gets them in turn until it has a row per place: all count alike.
+    """
+    members = jnp.argsort(~repertoire.filled)  # filled places first
+    rows = members[jnp.arange(members.shape[0]) % jnp.sum(repertoire.filled)]
     distant = jnp.where(repertoire.filled[:, None], repertoire.ends, jnp.inf)
-    return jax.vmap(lambda state: nearest(state, distant))(medoids(ends, number))
+    return jax.vmap(lambda state: nearest(state, distant))(medoids(repertoire.ends[rows], number))
 
 
 def join_members(members: MLP, number: int) -> MLP:

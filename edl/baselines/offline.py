@@ -2,6 +2,8 @@
 
 An offline method gets `States` with experience, from an explorer or from a dataset, and does not act in the env. It is
 built by ``build(env, states, config)``; the env tells it the sizes and ranges of observations and actions.
+
+Experience does not say why an episode ended. Every end counts as a time limit: the last state has a value like others.
 """
 
 from collections.abc import Callable
@@ -20,8 +22,7 @@ from edl.program import Program
 from edl.types import Key, Metrics, Scalar
 
 FUTURE = 0.625
-"""Share of goals that the episode reached later; the others are from any episode. It is that of the code of HILP, if
-its goals that are the state itself are left out."""
+"""Share of goals that the episode reached later, as in the code of HILP; the others are from any episode."""
 MAX_MOMENTS = 4096
 """Number of samples from which inputs are normalised."""
 

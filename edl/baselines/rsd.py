@@ -4,7 +4,7 @@ A min-max game: the policy reduces its regret for the skills it is given, and a 
 the largest regret, i.e. those at which the policy is improving fastest:
 
     Reg_k(z) = V_k(s_0, z) - V_{k-1}(s_0, z)            V_k: the critic at the end of round k
-    max_q  E_{z ~ q}[ Reg_k(z) - w_new log p(z) ] + w_near max_i log q(psi(s_T^i)) + entropy of q
+    max_q  E_{z ~ q}[ Reg_k(z) - w_new log p(z) ] + w_near min(0, max_i log q(psi(s_T^i))) + H(q)
 
 p is the population of earlier generators, so new skills differ from old ones, and the s_T^i are last states of replayed
 episodes, so they stay near what can be reached. Each generator is a Gaussian; a new one joins the population at the end
@@ -23,7 +23,10 @@ To reach x, the skill is z = psi(x).
 Departs from the authors' code:
 - V is Q of the policy's mean action, without its entropy; theirs averages three samples.
 - The generators have equal probability in the population; theirs prefers those near which more states were reached.
-- The novelty -log p(z) is part of what REINFORCE maximises; theirs differentiates p(z) (log p(z) - log q(z)).
+- The novelty -log p(z) is part of what REINFORCE maximises; theirs differentiates p(z) (log p(z) - log q(z)). Reg_k and
+  log p are standardised over the sampled z; theirs only Reg_k. The entropy of q is ours.
+- Every new generator joins; theirs only if its mean differs from those of the others.
+- psi(s_T) are of replayed episodes; theirs are of the episodes of the round.
 """
 
 import dataclasses

@@ -42,8 +42,10 @@ PROMPTED = 6
 def prompt_hilp(policy: SkillPolicy, states: States, direction: Float[Array, " s"]) -> Float[Array, " z"]:
     """The skill of HILP for the reward u . (s' - s), from all recorded moves."""
     assert states.experience is not None
-    paths = states.experience.paths
-    before, after = (x.reshape(-1, paths.shape[-1]) for x in (paths[:, :-1], paths[:, 1:]))
+    paths, lengths = states.experience.paths, states.experience.lengths
+    real = jnp.arange(paths.shape[1] - 1) < lengths[:, None]
+    after = jnp.where(real[:, :, None], paths[:, 1:], paths[:, :-1])  # a move that was not made has length 0
+    before, after = (x.reshape(-1, paths.shape[-1]) for x in (paths[:, :-1], after))
     return hilp_prompt(policy, before, after, (after - before) @ direction)
 
 

@@ -14,6 +14,7 @@ from edl.baselines.disco_dance import (
     action_divergence,
     apprentice_weights,
     disco_dance,
+    disco_dance_objective,
     farthest_skill,
 )
 from edl.baselines.model_fitting import Moves
@@ -69,6 +70,27 @@ def test_apprentices_are_the_skills_that_are_hard_to_distinguish():
     weights = apprentice_weights(sure, steps_to([[1], [1], [5]], [0, 1, 1], [1, 1, 0]), 2, 0.7)
     np.testing.assert_allclose(weights, [0.75, 0.0], rtol=1e-5)
     np.testing.assert_allclose(apprentice_weights(sure, steps_to([[1.0]], [1], [0]), 2, 0.7), [0.0, 0.0])
+
+
+def test_a_round_begins_with_a_new_guide_and_a_copy_of_the_policy():
+    # Means z_0 + 2 z_1 of the old policy, twice that of the new one; deviation 1.
+    def learner(factor):
+        actor = MLP([jnp.array([[0.0, 0.0], [0.0, 0.0], [factor, 0.0], [2 * factor, 0.0]])], [jnp.zeros(2)])
+        policy = SkillPolicy(actor, identity_normaliser(2), GAUSSIAN, jnp.eye(2))
+        return LearnerView(policy, MLP([jnp.zeros((5, 1))], [jnp.zeros(1)]))
+
+    config = DiscoDanceConfig(num_skills=2, round_iterations=2, guidance=0.5, neighbours=1, hidden=(), minibatches=1)
+    objective = disco_dance_objective(maze("square"), config)
+    episodes = steps_to([[0.0, 0.0], [5.0, 5.0]], [0, 1], [1, 1])
+    state = objective.init(jax.random.key(0))
+    for factor in (1.0, 2.0):
+        state, _ = objective.update(jax.random.key(1), objective.see_learner(state, learner(factor)), episodes)
+    classifier = MLP([jnp.zeros((2, 2))], [jnp.log(jnp.array([0.25, 0.75]))])
+    state = state._replace(classifier=state.classifier._replace(params=classifier), guide_index=jnp.int32(1))
+    state = state._replace(weights=jnp.array([0.6, 0.0]))
+    rewards = jax.vmap(objective.reward, (None, 0))(state, episodes)
+    # log q - log p - beta w KL: the mean of skill 0 is 2, that of the guide in the copy of the new policy is 4.
+    np.testing.assert_allclose(rewards, [[np.log(0.5) - 0.5 * 0.6 * 2.0], [np.log(1.5)]], rtol=1e-4)
 
 
 def test_a_view_of_the_learner_has_the_value_of_the_deterministic_action():

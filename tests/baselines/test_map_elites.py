@@ -71,6 +71,14 @@ def test_skills_are_members_spread_over_the_repertoire():
     assert len({3, 7} & set(chosen)) == len({20, 41} & set(chosen)) == 1
 
 
+def test_all_members_count_alike_in_the_choice_of_skills():
+    rows = jnp.array([3, 7, 20, 41])
+    ends = EMPTY.ends.at[rows, 0].set(jnp.array([0.0, 3.0, 4.0, 20.0]))
+    chosen = choose_members(Repertoire(EMPTY.weights, ends, EMPTY.fitness.at[rows].set(0.0)), 2)
+    # The mean of 0, 3 and 4 is nearest to 3. If the 60 empty places counted as the first member, it would be 0.
+    assert set(np.asarray(chosen).tolist()) == {7, 41}
+
+
 def test_discrete_actions_are_rejected():
     with pytest.raises(ConfigError, match="continuous actions"):
         map_elites(gridworld(3, 3, 9), MAPElitesConfig())

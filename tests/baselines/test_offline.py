@@ -20,6 +20,7 @@ from edl.nets.distributions import Categorical, action_distribution
 from edl.nets.mlp import MLP
 from edl.nets.normalise import identity_normaliser
 from edl.program import run_program
+from edl.tables.offline import prompt_hilp as prompt_by_direction
 from tests.compiling import jit
 
 LINE = jnp.arange(4.0)[:, None] * jnp.ones(2)
@@ -75,6 +76,13 @@ def test_prompts_by_reward_by_hand():
         prompt_hilp(policy_with(None), before, after, rewards)
     with pytest.raises(ConfigError, match="policy with B"):
         prompt_fb(policy_with(None), states, jnp.zeros(2))
+
+
+def test_prompts_ignore_what_follows_the_end_of_an_episode():
+    paths = jnp.array([[[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [9.0, -50.0]]])  # two steps
+    states = States(paths[0], Experience(paths, jnp.zeros((1, 3, 2)), jnp.array([2])))
+    phi = MLP([jnp.eye(2), jnp.eye(2)], [jnp.zeros(2), jnp.zeros(2)])  # max(s, 0)
+    np.testing.assert_allclose(prompt_by_direction(policy_with(phi), states, jnp.array([0.0, 1.0])), [0, 1], atol=1e-5)
 
 
 def test_hilp_turns_towards_a_goal_in_every_step():
