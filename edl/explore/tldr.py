@@ -16,12 +16,10 @@ state that the episode reached later. `States.policy` is pi(a|s,g).
 
 Departs from the authors' code:
 - The constraint is on the squared norm, as in the paper; theirs is on its mean over dimensions.
-- The exploring policy gets the novelty of s' itself. Theirs gets its increase from s to s', divided by a running mean:
-  with discounting, both have the same best policy up to the weight of its entropy.
-- The share of goals in hindsight is 0.5 instead of 0.8, and SAC's entropy has a fixed weight.
+- pi(a|s) gets the novelty of s', theirs its increase from s to s': with discounting, their sums differ by a factor.
+- Goals are in hindsight in half of the steps instead of 0.8, and SAC's entropy has a fixed weight.
 - Both roles are one network, which is told its role as an input (g, 0) or (0, 1).
-- An exploring episode explores from its first step. Theirs goes to a goal first and then explores; here the entropy
-  itself must lead the policy back to the frontier.
+- An exploring episode explores from its first step. Theirs goes to a goal first.
 - k-nearest neighbours are among a pool of visited states that is drawn anew in every iteration.
 """
 
