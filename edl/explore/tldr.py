@@ -6,7 +6,6 @@ most one unit, as in METRA (by dual descent with a multiplier lambda):
     max_phi  E_{s, g}[ f(||phi(s) - phi(g)||) ]   s.t. ||phi(s) - phi(s')||^2 <= 1,     f(x) = -softplus_{0.01}(500 - x)
 
 s and g are independent visited states; f makes distances beyond 500 count less. phi does three things:
-
     goals     visited states with the largest mean distance to their k nearest neighbours in phi
     pi(a|s,g) reaches them, with the reward ||phi(s) - phi(g)|| - ||phi(s') - phi(g)||
     pi(a|s)   explores, with the particle entropy r = log(1 + 1/k sum_{kNN} ||phi(s') - phi(s_j)||)
@@ -17,10 +16,9 @@ state that the episode reached later. `States.policy` is pi(a|s,g).
 Departs from the authors' code:
 - The constraint is on the squared norm, as in the paper; theirs is on its mean over dimensions.
 - pi(a|s) gets the novelty of s', theirs its increase from s to s': with discounting, their sums differ by a factor.
-- Goals are in hindsight in half of the steps instead of 0.8, and SAC's entropy has a fixed weight.
-- Both roles are one network, which is told its role as an input (g, 0) or (0, 1).
-- An exploring episode explores from its first step. Theirs goes to a goal first.
-- k-nearest neighbours are among a pool of visited states that is drawn anew in every iteration.
+- Half of the replayed goals are in hindsight (theirs: 0.8), and SAC's entropy has a fixed weight.
+- One network has both roles, by an input (g, 0) or (0, 1). Exploring episodes do not go to a goal first. The pool of
+  states for k-nearest neighbours is drawn anew in every iteration.
 """
 
 import dataclasses
