@@ -126,11 +126,18 @@ def rsd(env: Env, config: RSDConfig) -> Program[Any, SkillPolicy]:
 
     def finish(state: SACState) -> SkillPolicy:
         rule = PointInMap(state.objective.map.params.phi, jnp.float32(env.horizon))
-        rows = jnp.arange(NUM_CANDIDATES) * state.replay.size // NUM_CANDIDATES
+        rows = evenly_spaced(state.replay.size, NUM_CANDIDATES)
         goals = medoids(state.replay.rows.features[rows, 1], config.num_skills)
         return dataclasses.replace(program.finish(state), codes=jax.vmap(rule)(goals), goals=goals, pick=rule)
 
     return dataclasses.replace(program, finish=finish)
+
+
+def evenly_spaced(size: int | Int[Array, ""], count: int) -> Int[Array, " c"]:
+    """The rows floor(i size / count). The product i size would not fit into 32 bits for a large replay buffer."""
+    whole, rest = size // count, size % count
+    index = jnp.arange(count)
+    return index * whole + index * rest // count
 
 
 def rsd_objective(env: Env, config: RSDConfig) -> Objective:

@@ -18,7 +18,7 @@ from edl.baselines.disco_dance import (
     farthest_skill,
 )
 from edl.baselines.model_fitting import Moves
-from edl.baselines.rsd import RSDConfig, bounded, map_loss, rsd
+from edl.baselines.rsd import RSDConfig, bounded, evenly_spaced, map_loss, rsd
 from edl.baselines.skill_generators import Generators, Wants, add_generator, draw_code, no_generators
 from edl.envs.maze import maze
 from edl.envs.rollout import Episode, Skill
@@ -167,3 +167,9 @@ def test_skills_of_rsd_reach_their_points():
     errors = np.abs(ends - np.asarray(policy.goals)[:, None]).mean()
     spread = np.abs(np.asarray(policy.goals)[:, 0] - policy.goals[:, 0].mean()).mean()
     assert errors < spread
+
+
+def test_rsd_picks_goals_from_a_large_replay_buffer_without_overflow():
+    np.testing.assert_array_equal(evenly_spaced(10, 4), [0, 2, 5, 7])
+    size = 10_000_000
+    np.testing.assert_array_equal(evenly_spaced(jnp.int32(size), 1024), np.arange(1024) * size // 1024)
