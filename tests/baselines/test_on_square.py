@@ -1,4 +1,4 @@
-"""Methods since 2020 learn on square with their default settings, each within three minutes on two CPU cores."""
+"""Methods since 2020 learn on square, each within three minutes on two CPU cores. All but CSF have default settings."""
 
 import dataclasses
 
@@ -9,6 +9,7 @@ import pytest
 
 import edl
 from edl.baselines.apt import APTConfig, apt
+from edl.baselines.csf import CSFConfig
 from edl.envs.maze import maze
 from edl.evaluate.skill_rollouts import rollouts, uniform_policy
 from edl.program import run_program
@@ -22,12 +23,15 @@ WITH_SKILLS = (
     *("metra_ppo", "lsd", "csd", "csf", "cic", "aps", "becl"),
     *("disco_dance", "rsd", "map_elites"),
 )
+SETTINGS = {"csf": CSFConfig(contrast=2.0)}
+"""With the authors' xi = 5, which is for robots, half of the seeds of CSF miss the level in so few steps. With the 2 that
+tuning chose in both mazes, none of four did."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", WITH_SKILLS)
 def test_skills_end_nearer_to_a_random_point_than_random_actions(method, tmp_path):
-    run = edl.run(env="square", method=method, out=tmp_path / "run")
+    run = edl.run(env="square", method=method, baseline=SETTINGS.get(method), out=tmp_path / "run")
     random = run.metrics["random"]["best_skill_distance"]
     assert run.metrics["per_seed"][0]["best_skill_distance"] < LEVEL * random
 
