@@ -24,8 +24,8 @@ WITH_SKILLS = (
     *("disco_dance", "rsd", "map_elites"),
 )
 SETTINGS = {"csf": CSFConfig(contrast=2.0)}
-"""With the authors' xi = 5, which is for robots, half of the seeds of CSF miss the level in so few steps. With the 2 that
-tuning chose in both mazes, none of four did."""
+"""With the authors' xi = 5, which is for robots, half of the seeds of CSF miss the level in so few steps. With the 2
+that tuning chose in both mazes, none of four did."""
 
 
 @pytest.mark.slow
