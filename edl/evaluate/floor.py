@@ -11,11 +11,13 @@ deterministic policy.
   every step. Other methods play the skill that they pick for g, for the whole episode (see `edl.evaluate.picking`); a
   method without a rule gets the skill whose coverage rollouts end nearest.
 
-There are three sets of goals. ``reached``: uniform over what the run itself has reached, which is the visited set of
+There are four sets of goals. ``reached``: uniform over what the run itself has reached, which is the visited set of
 its explorer, or else the cells of its coverage rollouts. ``disc``: uniform in a disc (or interval) of radius
 `DISC_RADIUS` around the start, the same for all runs. ``far``: CSF's box, +-50 with two features and +-100 with one.
-The coverage of the rollouts that are told far goals compares methods with and without goals better than that of random
-skills: a policy that was told a near goal stays near, and METRA's skills always go as far as they can.
+``directions``: random directions, each told as a goal that is `OUT_OF_REACH` times as far away as the farthest state
+that the run has reached. The coverage of these rollouts compares methods with and without goals better than that of
+random skills: a policy that was told a near goal stays near, and METRA's skills, which are directions, always go as far
+as they can.
 """
 
 from collections.abc import Callable
@@ -43,13 +45,15 @@ NUM_ROLLOUTS = 48
 """Rollouts of floor coverage, as in METRA's code."""
 NUM_GOALS = 50
 """Goals per set, as in CSF's code."""
-GOAL_SETS = ("reached", "disc", "far")
+GOAL_SETS = ("reached", "disc", "far", "directions")
 NUM_TRIALS = NUM_GOALS * len(GOAL_SETS)
 """Episodes per call: the rollouts of coverage, as many of random actions, and then those of all goals share one
 compiled program, because physics compile slowly."""
 DISC_RADIUS = 25.0
 FAR = {1: 100.0, 2: 50.0}
 """Half the side of CSF's box, by the number of features."""
+OUT_OF_REACH = 1.25
+"""Distance of the goals that stand for directions, in units of that of the farthest state that a run has reached."""
 NEAR, CLOSE = 1.0, 3.0
 """Distances within which a goal is reached: CSF counts both."""
 METRICS_OF_FLOOR = ("floor_coverage", "zero_shot_success")
@@ -200,10 +204,26 @@ def goal_trials(
 def common_goals(size: int) -> dict[str, Float[np.ndarray, "n s"]]:
     """The goals of all runs: uniform in the disc, and uniform in CSF's box."""
     generator = np.random.default_rng(GOAL_SEED)
-    directions = generator.normal(size=(NUM_GOALS, size))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    directions = random_directions(generator, size)
     radii = DISC_RADIUS * generator.uniform(size=(NUM_GOALS, 1)) ** (1 / size)
     return {"disc": radii * directions, "far": generator.uniform(-FAR[size], FAR[size], size=(NUM_GOALS, size))}
+
+
+def random_directions(generator: np.random.Generator, size: int) -> Float[np.ndarray, "n s"]:
+    """Vectors of length 1."""
+    directions = generator.normal(size=(NUM_GOALS, size))
+    return directions / np.linalg.norm(directions, axis=1, keepdims=True)
+
+
+def goals_out_of_reach(
+    seed: int, samples: Float[np.ndarray, "n s"] | None, paths: Float[np.ndarray, "m t1 s"]
+) -> Float[np.ndarray, "g s"]:
+    """Goals in random directions, farther from the start than the visited set, or else than the coverage rollouts."""
+    start = paths[:, 0].mean(axis=0)
+    reached = paths.reshape(-1, paths.shape[-1]) if samples is None else np.asarray(samples, float)
+    radius = np.max(np.linalg.norm(reached - start, axis=-1))
+    directions = random_directions(np.random.default_rng(seed), paths.shape[-1])
+    return start + OUT_OF_REACH * radius * directions
 
 
 def reached_goals(
@@ -241,7 +261,9 @@ def measure_floor(
     common, goals, nearest = common_goals(env.feature_size), [], []
     for seed in range(len(paths)):
         own = None if samples is None else np.asarray(samples[seed])
-        chosen = {"reached": reached_goals(seed, own, paths[seed, :NUM_ROLLOUTS]), **common}
+        own_paths = paths[seed, :NUM_ROLLOUTS]
+        out_of_reach = goals_out_of_reach(seed, own, own_paths)
+        chosen = {"reached": reached_goals(seed, own, own_paths), **common, "directions": out_of_reach}
         goals.append(np.concatenate([chosen[name] for name in GOAL_SETS]))
         ends = paths[seed, :NUM_ROLLOUTS, -1]
         closest = np.argmin(np.linalg.norm(goals[-1][:, None] - ends, axis=-1), axis=1)

@@ -156,8 +156,9 @@ def unroll_of(horizon: int) -> int:
 
 
 def jax_explorer(facts: Facts) -> BeyondConfig:
-    """41 million steps on an accelerator, and 320,000 on a CPU."""
-    iterations = in_parts(1000, facts)
+    """41 million steps on an accelerator, and 320,000 on a CPU. An open floor is large: 102 million steps."""
+    open_floor = facts.accelerator and facts.env.feature_size == 2 and success_of(facts.env).unit == "units"
+    iterations = in_parts(2500 if open_floor else 1000, facts)
     hidden = (256, 256) if facts.accelerator else (128, 128)
     return BeyondConfig(iterations=iterations, unroll=facts.unroll, hidden=hidden, **JAX_PARTS[facts.accelerator])
 

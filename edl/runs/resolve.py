@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import warnings
 from typing import Any, NamedTuple
 
 import jax
@@ -11,7 +12,7 @@ from jaxtyping import Float, PyTree
 
 from edl import baselines
 from edl.artifacts import SkillModel, States
-from edl.config import ConfigError, check, check_numbers
+from edl.config import ConfigError, RunWarning, check, check_numbers
 from edl.envs import Env, Layout
 from edl.explore.dataset import as_states, load_dataset, load_experience
 from edl.explore.region import CALLABLE, check_not_empty, inside, parse_region
@@ -24,6 +25,8 @@ from edl.runs.presets import complete
 REGION_PROBES = 20_000
 """Uniform states that are drawn to find out whether a region is empty."""
 MAX_SEED = 2**31
+FEW_OUTSIDE, MANY_OUTSIDE = 0.01, 0.5
+"""Shares of a dataset that may lie outside of the maze without a word, and with a warning."""
 
 
 class Context(NamedTuple):
@@ -92,16 +95,38 @@ def with_dataset(config: RunConfig, context: Context) -> Context:
     if config.explore.startswith(DATASET) and is_offline(config):
         name = config.explore.removeprefix(DATASET)
         read = load_minari_experience if is_minari_id(name) else load_experience
-        return context._replace(samples=read(name, context.env))
+        states = read(name, context.env)
+        check_in_maze(np.asarray(states.samples), context.layout, name)
+        return context._replace(samples=states)
     if config.method == "edl" and config.explore.startswith(DATASET):
         name, size = config.explore.removeprefix(DATASET), context.env.feature_size
         read = load_minari if is_minari_id(name) else load_dataset
-        return context._replace(samples=read(name, size, config.region))
+        samples = read(name, size, config.region)
+        check_in_maze(samples, context.layout, name)
+        return context._replace(samples=samples)
     sample_states = getattr(context.env, "sample_states", None)
     if config.region is not None and sample_states is not None:
         probes = np.asarray(jax.jit(lambda key: sample_states(key, REGION_PROBES))(jax.random.key(0)))
         check_not_empty(config.region, probes, f"{REGION_PROBES} states drawn uniformly from the env")
     return context
+
+
+def check_in_maze(samples: Float[np.ndarray, "n s"], layout: Layout | None, source: str) -> None:
+    """Reject states of which most lie outside of the maze, and warn if some do: skills would aim at them."""
+    if layout is None or samples.shape[-1] != 2:
+        return
+    outside = float(np.mean(~layout.contains(np.asarray(samples, float))))
+    if outside <= FEW_OUTSIDE:
+        return
+    (left, low), (right, high) = layout.bounds
+    ends = [(f"{axis.min():.3g}", f"{axis.max():.3g}") for axis in np.asarray(samples, float).T]
+    message = (
+        f"{100 * outside:.0f} % of the states of {source} lie outside of the maze {layout.name!r}: they have x from "
+        f"{' to '.join(ends[0])} and y from {' to '.join(ends[1])}, and the maze has x from {left:g} to {right:g} "
+        f"and y from {low:g} to {high:g}. Check the unit and the order of the columns."
+    )
+    check(outside < MANY_OUTSIDE, message)
+    warnings.warn(message, RunWarning, stacklevel=2)
 
 
 class Given(NamedTuple):
@@ -126,12 +151,14 @@ def with_given(config: RunConfig, given: Given) -> tuple[RunConfig, dict[str, An
         return config, {}
     check(config.method == "edl", f"states and skills belong to method='edl' (got method={config.method!r}).")
     check(not config.explore, f"states replace the explorer: leave out explore (got {config.explore!r}).")
-    size, region = make_context(config).env.feature_size, config.region
+    context, region = make_context(config), config.region
+    size = context.env.feature_size
     if skills is not None:
         shape = skills.goals.shape
         right = len(shape) == 2 and shape[1] == size
         check(right, f"the goals of skills must have shape (k, {size}) in this env (got {shape}).")
     samples = as_states(np.asarray(source), "states", size)
+    check_in_maze(samples, context.layout, "this run")
     if region is not None:
         predicate = parse_region(region, size) if isinstance(region, str) else region
         check_not_empty(predicate, samples, f"the {len(samples)} states given")

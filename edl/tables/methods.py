@@ -60,7 +60,7 @@ COLUMNS = {
 OVERVIEW = (SCORE, "skill_coverage")
 """The metrics of the table over all mazes."""
 README_COLUMNS = ("best_skill_distance", "skill_coverage", "mutual_information")
-README_METHODS = ("reverse_mi", "forward_mi", "diayn", "metra")
+README_METHODS = ("reverse_mi", "forward_mi", "diayn", "metra", "skewfit")
 """The baselines of the short table, besides the best one."""
 
 

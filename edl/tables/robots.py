@@ -69,6 +69,12 @@ LABELS = {
     "apt": "APT",
     "diayn": "DIAYN",
 }
+COVERED = {
+    "floor_coverage": "cells",
+    "floor.goals.directions.cells": "cells, told directions",
+    "floor.goals.far.cells": "cells, told far goals",
+}
+"""Floor coverage of rollouts that are told different things."""
 TASKS_OF = {"ant": ("ant_multi_goal",), "half_cheetah": ("half_cheetah_goal", "half_cheetah_hurdle")}
 TASK_METHODS = (BEYOND, EDL, "metra")
 ENVS_STEPS = 1_000_000
@@ -361,7 +367,7 @@ def found_in(results: Results, env: str) -> dict[str, Result]:
 
 
 def coverage_view(env: str, results: Results) -> str:
-    """Floor coverage at the end, also with far goals; after `STEPS` steps, and after the time of the fastest row."""
+    """Floor coverage at the end, by what is told; after `STEPS` steps, and after the time of the fastest row."""
     found = found_in(results, env)
     if not found:
         return f"{env}: not measured."
@@ -371,12 +377,12 @@ def coverage_view(env: str, results: Results) -> str:
         early = [at(each["curve"], "env_steps", STEPS), at(each["curve"], "seconds", fastest)]
         cells = [NONE if value is None else f"{value:,.0f}" for value in early]
         steps = million(sum(each["steps"].values()))
-        covered = [cell(each, name, 0) for name in ("floor_coverage", "floor.goals.far.cells")]
+        covered = [cell(each, name, 0) for name in COVERED]
         lines.append([LABELS[method], *covered, *cells, steps, stages_cell(each), _reach(each)])
     random = np.mean([each["mean"]["floor.random_floor_coverage"] for each in found.values()])
-    lines.append(["random actions", f"{random:,.0f}", NONE, NONE, NONE, "0.00M", NONE, NONE])
+    lines.append(["random actions", f"{random:,.0f}", *[NONE] * (len(COVERED) + 1), "0.00M", NONE, NONE])
     when = [f"at {million(STEPS)} steps", f"after {fastest:.0f} s"]
-    head = [env, "cells", "cells, told far goals", *when, "steps", "stages", _reach_head(env)]
+    head = [env, *COVERED.values(), *when, "steps", "stages", _reach_head(env)]
     return f"{facts_line(found)}\n\n{markdown_table(head, lines)}{_missing(env, found)}"
 
 
@@ -395,7 +401,7 @@ def goals_view(env: str, results: Results) -> str:
     found = found_in(results, env)
     if not found:
         return f"{env}: not measured."
-    sets = {"reached": "own reached area", "disc": "disc", "far": "CSF's box"}
+    sets = {"reached": "own reached area", "disc": "disc", "far": "CSF's box"}  # directions are not there to be reached
     lines = []
     for method, each in found.items():
         for name, label in sets.items():

@@ -140,3 +140,9 @@ def test_load_rejects_files_that_are_not_mazes(tmp_path, content, words):
 def test_load_rejects_a_folder(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         layouts.load(tmp_path)
+
+
+def test_a_maze_contains_the_points_of_its_cells_and_of_their_edges():
+    maze = layouts.parse("+-+-+\n|S  |\n+ +-+\n| |#|\n+-+-+\n", "corner")
+    points = np.array([[0.0, 0.0], [-0.5, 0.5], [1.5, 0.5], [0.0, -1.4], [1.2, -1.0], [0.0, 0.6], [9.0, 9.0]])
+    assert maze.contains(points).tolist() == [True, True, True, True, False, False, False]

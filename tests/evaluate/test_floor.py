@@ -76,6 +76,17 @@ def test_a_goal_policy_is_told_states_of_the_visited_set_and_reaches_those_in_ti
     assert result["goals"]["far"]["radius"] > 50
 
 
+def test_directions_are_goals_out_of_reach_of_the_visited_set():
+    samples = stacked(jnp.array([[3.0, 4.0], [-1.0, 2.0]]))
+    result, _ = measured(goes_to_code(2, jnp.zeros((1, 2)), pick=TargetAsGoal()), samples=samples)
+    found = result["goals"]["directions"]
+    # The start is (0.5, 0.5), so the farthest state is 18.5^0.5 away.
+    assert 1.25 * 18.5**0.5 <= found["radius"] <= 1.25 * 18.5**0.5 + 0.5**0.5
+    assert found["cells"] > 3 * result["floor_coverage"]
+    goals = floor.goals_out_of_reach(0, None, np.zeros((4, 3, 1)) + np.array([0.0, 2.0, -4.0])[:, None])
+    assert sorted(set(goals[:, 0])) == [-5.0, 5.0]
+
+
 def test_metra_is_steered_in_every_step():
     rule = DirectionOfTarget(IDENTITY, jnp.zeros(2), discrete=False)
     result, _ = measured(goes_by_code(2, SIDES, pick=rule))

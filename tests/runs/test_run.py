@@ -14,8 +14,9 @@ import pytest
 
 import edl
 from edl.artifacts import States
-from edl.config import ConfigError
+from edl.config import ConfigError, RunWarning
 from edl.discover.kmeans import KMeansConfig
+from edl.envs import layouts
 from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig, placement
 from edl.learn.walking import WalkingConfig
@@ -24,7 +25,7 @@ from edl.runs import store, tensors
 from edl.runs.config import RunConfig
 from edl.runs.manifest import MANIFEST
 from edl.runs.presets import complete
-from edl.runs.resolve import resolve_config
+from edl.runs.resolve import Given, resolve_config, with_given
 from edl.runs.result import load
 from edl.runs.run import execute_run, extend, import_stages
 
@@ -193,3 +194,15 @@ def test_a_run_in_a_users_process_changes_no_setting():
     root = Path(__file__).parents[2]
     command = [sys.executable, "-m", "tests.runs.user_process"]
     subprocess.run(command, env={**environment, "JAX_PLATFORMS": "cpu"}, cwd=root, check=True)
+
+
+def test_states_outside_of_the_maze_are_named():
+    config = RunConfig(env="square")
+    generator = np.random.default_rng(0)
+    states = generator.choice(layouts.load("square").cells, 200) + generator.uniform(-0.5, 0.5, (200, 2))
+    with_given(config, Given(states))
+    with pytest.raises(ConfigError, match=r"% of the states of this run lie outside of the maze 'square'.*unit"):
+        with_given(config, Given(100 * states))
+    states[:20] += 6.0
+    with pytest.warns(RunWarning, match=r"10 % of the states of this run"):
+        with_given(config, Given(states))

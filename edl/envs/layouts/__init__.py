@@ -52,6 +52,16 @@ class Layout:
         """The lower left and the upper right corner of the bounding box of the cells."""
         return self.cells.min(axis=0) - 0.5, self.cells.max(axis=0) + 0.5
 
+    def contains(self, points: np.ndarray) -> np.ndarray:
+        """Whether each row of ``points`` lies in a cell of the maze, or on its edge."""
+        low, high = self.bounds
+        size = np.rint(high - low).astype(int)
+        is_cell = np.zeros(size, bool)
+        is_cell[tuple(np.rint(self.cells - low - 0.5).astype(int).T)] = True
+        in_box = np.all((points >= low) & (points <= high), axis=1)
+        corner = np.where(in_box[:, None], points - low, 0.0)
+        return in_box & is_cell[tuple(np.minimum(corner.astype(int), size - 1).T)]
+
 
 def load(name_or_path: str | pathlib.Path) -> Layout:
     """The built-in layout of that name, or the one in that file."""
