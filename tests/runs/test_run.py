@@ -21,7 +21,7 @@ from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig, placement
 from edl.learn.walking import WalkingConfig
 from edl.rl.ppo import PPOConfig
-from edl.runs import store, tensors
+from edl.runs import evaluation, store, tensors
 from edl.runs.config import RunConfig
 from edl.runs.manifest import MANIFEST
 from edl.runs.presets import complete
@@ -31,7 +31,7 @@ from edl.runs.run import execute_run, extend, import_stages
 
 MAZE = "+-+-+-+\n|S    |\n+-+-+-+\n"
 WALK = RandomWalkConfig(iterations=4, rollouts=8, num_samples=256)  # as in the CLI tests, so that it is compiled once
-PPO = PPOConfig(iterations=2, rollouts=4, epochs=1, minibatches=2, hidden=(8,))
+PPO = PPOConfig(iterations=40, rollouts=4, epochs=1, minibatches=2, hidden=(8,))  # likewise
 
 
 def right(state):
@@ -103,7 +103,7 @@ def test_placed_goals_have_a_file_of_their_own_and_learning_without_them_starts_
     assert (further / "policy.safetensors").read_bytes() != policy
 
 
-def test_discovered_and_placed_skills_are_both_on_disk(tmp_path):
+def test_discovered_and_placed_skills_are_both_on_disk(tmp_path, monkeypatch):
     out = tmp_path / "run"
     learner = LearnConfig(walking=WalkingConfig(landmarks=32, neighbours=8, episodes=50), ppo=PPO)
     settings = {"explore": "random_walk", "explorer": WALK, "discover": "kmeans", "num_skills": 3, "learner": learner}
@@ -125,6 +125,7 @@ def test_discovered_and_placed_skills_are_both_on_disk(tmp_path):
     progress = json.loads((out / store.PROGRESS).read_text())
     (out / store.PROGRESS).write_text(json.dumps({name: progress[name] for name in ("explore", "discover")}))
     (out / MANIFEST).unlink()
+    monkeypatch.setattr(evaluation, "draw_figures", lambda *_: evaluation.Drawings())
     again = edl.run("square", out=out, resume=True, **settings)
     np.testing.assert_array_equal(again.skills.goals, run.skills.goals)
     np.testing.assert_array_equal(goals_in(out / "placed_skills.safetensors"), run.skills.goals)
