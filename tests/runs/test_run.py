@@ -31,7 +31,7 @@ from edl.runs.run import execute_run, extend, import_stages
 
 MAZE = "+-+-+-+\n|S    |\n+-+-+-+\n"
 WALK = RandomWalkConfig(iterations=4, rollouts=8, num_samples=256)  # as in the CLI tests, so that it is compiled once
-PPO = PPOConfig(iterations=40, rollouts=4, epochs=1, minibatches=2, hidden=(8,))  # likewise
+PPO = PPOConfig(iterations=2, rollouts=4, epochs=1, minibatches=2, hidden=(8,))
 
 
 def right(state):
@@ -148,7 +148,8 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
 
 
 def test_a_run_can_start_from_given_artifacts(tmp_path):
-    euclidean = LearnConfig(distance="euclidean", ppo=PPO)
+    as_in_the_cli_tests = dataclasses.replace(PPO, iterations=40)  # so that it is compiled once
+    euclidean = LearnConfig(distance="euclidean", ppo=as_in_the_cli_tests)
     config = resolve_config(RunConfig(explore="oracle", discover="kmeans", num_skills=3, learner=euclidean))
     source = execute_run(config, until="discover")
     moved = eqx.tree_at(lambda skills: skills.goals, source.skills, source.skills.goals + 0.25)
