@@ -19,8 +19,10 @@ os.environ.setdefault("JAX_NUM_CPU_DEVICES", "1")
 os.environ.setdefault("EDL_CACHE", str(Path(__file__).parents[1] / ".cache" / "jax"))
 if version("jaxlib").startswith("0.10."):
     # The suite compiles thousands of programs that run for a moment: less optimisation saves a tenth of its time. Later
-    # versions lack the second option or crash with it. `make test-slow` compiles as users do.
-    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false")
+    # versions lack the second option or crash with it. Programs are not split for parallel code generation, because
+    # the workers use all cores. `make test-slow` compiles as users do.
+    options = ("backend_optimization_level=1", "cpu_use_fusion_emitters=false", "cpu_parallel_codegen_split_count=1")
+    os.environ.setdefault("XLA_FLAGS", " ".join(f"--xla_{option}" for option in options))
 
 # Works on modules that are not yet imported, so nothing of edl is imported above this line.
 install_import_hook("edl", "beartype.beartype")

@@ -19,12 +19,12 @@ from edl.runtime.effort import Effort
 from tests.doc_pages import DOCS, blocks
 
 MINIMAL_TRAINING = {
-    "run": "--explorer.first-episodes 8 --explorer.num-samples 256 --discoverer.gradient-steps 50 "
+    "run": "--explorer.first-episodes 8 --explorer.num-samples 256 --discover kmeans "
     + " ".join(
         f"--{stage}.sac.iterations 1 --{stage}.sac.rollouts 8 --{stage}.sac.update-every 40"
         for stage in ("explorer", "learner")
     ),
-    "downstream": "--num-goals 1 --control.env-steps 400 --control.rollouts 4 --control.minibatches 1",
+    "downstream": "--no-full-budget --num-goals 1 --control.env-steps 400 --control.rollouts 4 --control.minibatches 1",
 }
 """Flags by command of the page."""
 

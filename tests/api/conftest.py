@@ -1,4 +1,4 @@
-"""A tiny run, made once through the Python interface."""
+"""A tiny run, made once through the Python interface. The CLI tests compile the same programs."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ EXPLORE: dict[str, Any] = {"explorer": {"iterations": 4, "rollouts": 8, "num_sam
 LEARN: dict[str, Any] = {
     "learner": {
         "distance": "euclidean",
-        "ppo": {"iterations": 5, "rollouts": 4, "epochs": 1, "minibatches": 2, "hidden": [8]},
+        "ppo": {"iterations": 40, "rollouts": 4, "epochs": 1, "minibatches": 2, "hidden": [8]},
     }
 }
 TINY: dict[str, Any] = {"explore": "random_walk", "discover": "kmeans", "num_skills": 3, **EXPLORE, **LEARN}

@@ -1,5 +1,7 @@
 """A finished run, a copy of it to damage, and a check that bad input is rejected."""
 
+import contextlib
+import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -14,10 +16,15 @@ from tests.cli.settings import TINY
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a finished run. Tests must not change it."""
-    path = tmp_path_factory.mktemp("runs") / "finished"
-    assert main(["run", *TINY, "--out", str(path)]) == 0
-    return path
+    """The folder of a finished run. Tests must not change it. Workers of pytest-xdist share it."""
+    base, path = tmp_path_factory.getbasetemp(), tmp_path_factory.mktemp("runs") / "finished"
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared" / "finished"
+    shared.parent.mkdir(exist_ok=True)
+    if not shared.exists():
+        assert main(["run", *TINY, "--out", str(path)]) == 0
+        with contextlib.suppress(OSError):  # another worker was faster
+            path.rename(shared)
+    return shared
 
 
 @pytest.fixture

@@ -13,11 +13,10 @@ RUN = {
     "explore": "random_walk",
     "discover": "kmeans",
     "num_skills": 3,
-    "num_seeds": 2,
     "explorer": {"iterations": 4, "rollouts": 8, "num_samples": 256},
     "learner": {
         "distance": "euclidean",
-        "ppo": {"iterations": 2, "rollouts": 4, "epochs": 1, "minibatches": 2, "hidden": [8]},
+        "ppo": {"iterations": 6, "rollouts": 4, "epochs": 1, "minibatches": 2, "hidden": [8]},
     },
 }
 GRID = {"run": RUN, "grid": {"learner.ppo.gamma": [0.9, 0.99], "learner.ppo.learning_rate": [1e-3]}}

@@ -127,11 +127,17 @@ def test_goals_and_rewards_scale_with_the_coordinates():
     )
 
 
+class InAnyUnit(Thruster):
+    """All scales are one program."""
+
+    scale: float | jax.Array = 1.0
+
+
+@jit
 def explore_in_parts(scale):
     """96 steps in parts of two, of which at most 14 episodes are kept."""
-    env = Thruster(horizon=4, scale=scale)
     config = dataclasses.replace(CONFIG, iterations=6, rollouts=8, unroll=2, episodes=14)
-    return jit(lambda key: run_program(beyond(env, config), key))(KEY)
+    return run_program(beyond(InAnyUnit(horizon=4, scale=scale), config), KEY)
 
 
 @pytest.fixture(scope="module")

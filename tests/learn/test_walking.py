@@ -66,7 +66,14 @@ def in_two_rooms():
     return experience_in(layouts.parse(TWO_ROOMS, "two_rooms"))
 
 
+@functools.cache
+def in_bottleneck():
+    """Experience in the bottleneck maze. Two tests share it."""
+    return experience_in(layouts.load("bottleneck"))
+
+
 along = jit(lambda distance, path, goal: distance.along(path, goal))
+along_many = jit(lambda distance, paths, goals: jax.vmap(distance.along)(paths, goals))
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +91,7 @@ def build():
 )
 def test_distances_agree_with_the_maze_and_no_path_leads_through_a_wall(name, build):
     layout = layouts.parse(TWO_ROOMS, name) if name == "two_rooms" else layouts.load(name)
-    experience = experience_in(layout)
+    experience = {"two_rooms": in_two_rooms, "bottleneck": in_bottleneck}.get(name, lambda: experience_in(layout))()
     distance = build(jax.random.key(0), experience, CONFIG)
     truth = Geodesic.from_layout(layout)
     rows = np.flatnonzero(np.asarray(distance.connected))
@@ -98,21 +105,21 @@ def test_distances_agree_with_the_maze_and_no_path_leads_through_a_wall(name, bu
     assert np.median(lengths[far] / real[far]) < 1.3
 
     paths, goals = experience.paths[:64], places[np.arange(64) % len(places)]
-    estimates = np.asarray(jax.jit(jax.vmap(distance.along))(paths, jnp.asarray(goals)))
+    estimates = np.asarray(along_many(distance, paths, jnp.asarray(goals)))
     real = np.stack([truth.distance(np.asarray(p), g[None])[:, 0] for p, g in zip(paths, goals, strict=True)])
     assert np.corrcoef(estimates.ravel(), real.ravel())[0, 1] > 0.85
     assert np.mean(estimates < real - 1.5) < 0.02
 
 
-def test_the_distance_decreases_along_a_wall_towards_its_gap(monkeypatch):
+def test_the_distance_decreases_along_a_wall_towards_its_gap(build, monkeypatch):
     # From the start to the wall at y = 1.5, then along it to the gap, which begins at x = 6.5. The goal is beyond it.
-    layout = layouts.load("bottleneck")
-    distance = jit(walking_distance, static_argnums=2)(jax.random.key(0), experience_in(layout), WalkingConfig())
+    distance = build(jax.random.key(0), in_bottleneck(), WalkingConfig())
     to_the_wall = [(0.0, 0.0), (0.9, 0.4), (1.8, 0.8), (2.7, 0.9), (3.6, 1.0), (4.3, 1.0), (4.7, 1.2)]
     path = jnp.array(to_the_wall + [(x, 1.45) for x in np.arange(5.0, 6.6, 0.1)])
 
     def rise():
-        distances = np.asarray(jit(lambda: distance.along(path, jnp.array([1.2, 7.7])))())[len(to_the_wall) :]
+        traced_again = jit(lambda distance, path: distance.along(path, jnp.array([1.2, 7.7])))
+        distances = np.asarray(traced_again(distance, path))[len(to_the_wall) :]
         return np.max(distances - np.minimum.accumulate(distances)), distances[0] - distances[-1]
 
     largest_rise, decrease = rise()
@@ -152,7 +159,7 @@ def test_an_episode_is_followed_on_its_side_of_every_wall(build):
     experience = experience_in(layout)
     distance = build(jax.random.key(0), experience, CONFIG)
     paths = experience.paths[:200]
-    rows = jax.jit(jax.vmap(lambda path: distance.follow(path / distance.unit)))(paths)
+    rows = jit(lambda distance, paths: jax.vmap(distance.follow)(paths / distance.unit))(distance, paths)
     places = np.asarray(distance.landmarks * distance.unit)[np.asarray(rows)][:, 10::20].reshape(-1, 2)
     states = np.asarray(paths)[:, 10::20].reshape(-1, 2)
     walk = np.diag(Geodesic.from_layout(layout).distance(states, places))

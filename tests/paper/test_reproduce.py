@@ -1,6 +1,7 @@
 """A reproduction from beginning to end, with runs so small that they learn nothing."""
 
 import dataclasses
+import functools
 import json
 
 import jax.numpy as jnp
@@ -170,24 +171,29 @@ def test_every_figure_is_built_from_tiny_runs(name, tiny_runs):
     json.dumps([[verdict.to_json() for verdict in result.verdicts], result.numbers], allow_nan=False)
 
 
-def identities(name, settings):
-    return {recipe.identity for recipe in FIGURES[name].define_runs(settings).values()}
+@functools.cache
+def recipes_of(name, preset):
+    """The runs of a figure with three seeds. Several tests share them."""
+    return FIGURES[name].define_runs(ReproductionConfig(preset, 3))
+
+
+def identities(recipes):
+    return {recipe.identity for recipe in recipes.values()}
 
 
 def test_figures_share_runs(monkeypatch):
-    settings = ReproductionConfig("fast", 1)
-    every = [recipe.identity for figure in FIGURES.values() for recipe in figure.define_runs(settings).values()]
+    every = [recipe.identity for name in FIGURES for recipe in recipes_of(name, "fast").values()]
     assert len(every) > len(set(every))
-    bottleneck = identities("fig_bottleneck", settings)
+    bottleneck, define_runs = identities(recipes_of("fig_bottleneck", "fast")), FIGURES["fig_bottleneck"].define_runs
     for name in ("fig_interpolation", "fig_goals", "fig_landscapes"):
-        assert identities(name, settings) <= bottleneck
-    assert not bottleneck & identities("fig_bottleneck", settings._replace(num_seeds=2))
+        assert identities(recipes_of(name, "fast")) <= bottleneck
+    assert not bottleneck & identities(define_runs(ReproductionConfig("fast", 2)))
     monkeypatch.setattr(edl, "__version__", "another")
-    assert not bottleneck & identities("fig_bottleneck", settings)
+    assert not bottleneck & identities(define_runs(ReproductionConfig("fast", 3)))
 
 
 def test_imported_skills_have_their_own_identity():
-    runs = FIGURES["fig_corridor"].define_runs(ReproductionConfig("fast", 1))
+    runs = recipes_of("fig_corridor", "fast")
     imported, own = runs["left_center"], runs["center_center"]
     assert imported.config == own.config
     assert imported.identity != own.identity
@@ -195,8 +201,8 @@ def test_imported_skills_have_their_own_identity():
 
 @pytest.mark.parametrize("preset", ["fast", "paper"])
 def test_every_recipe_has_a_valid_config(preset):
-    for figure in FIGURES.values():
-        for recipe in figure.define_runs(ReproductionConfig(preset, 3)).values():
+    for name in FIGURES:
+        for recipe in recipes_of(name, preset).values():
             ours = recipe.config.learner is not None and recipe.config.learner.distance == "walking"
             assert recipe.config.preset == ("fast" if ours else preset)
             assert (recipe.config.num_seeds, recipe.config.num_skills) == (3, 10)
@@ -204,8 +210,8 @@ def test_every_recipe_has_a_valid_config(preset):
 
 @pytest.mark.parametrize(("preset", "steps"), [("fast", 5_120_000), ("paper", 12_500_000)])
 def test_all_learners_of_a_preset_get_the_same_number_of_steps(preset, steps):
-    for name, figure in FIGURES.items():
-        for label, recipe in figure.define_runs(ReproductionConfig(preset, 3)).items():
+    for name in FIGURES:
+        for label, recipe in recipes_of(name, preset).items():
             settings = recipe.config.learner or recipe.config.baseline
             twice = getattr(settings, "rivalry", False) or getattr(settings, "separate_batch", False)
             episodes = settings.ppo.iterations * settings.ppo.rollouts * (2 if twice else 1)
@@ -215,18 +221,17 @@ def test_all_learners_of_a_preset_get_the_same_number_of_steps(preset, steps):
 
 @pytest.mark.parametrize("preset", ["fast", "paper"])
 def test_the_entropy_weights_of_the_paper_and_of_ours_are_both_run(preset):
-    runs = FIGURES["fig_entropy"].define_runs(ReproductionConfig(preset, 3))
+    runs = recipes_of("fig_entropy", preset)
     weights = {(r.config.learner or r.config.baseline).ppo.entropy_weight for r in runs.values()}
     assert weights == {0.002, 0.025}
-    shared = identities("fig_bottleneck", ReproductionConfig(preset, 3))
+    shared = identities(recipes_of("fig_bottleneck", preset))
     default = {"fast": 0.002, "paper": 0.025}[preset]
     assert runs[f"reverse_mi_bottleneck_{default:g}"].identity in shared
     assert runs[f"forward_bottleneck_{default:g}"].identity in shared
 
 
 def test_claims_of_the_paper_are_tested_with_its_learner():
-    runs = {name: FIGURES[name].define_runs(ReproductionConfig("fast", 1)) for name in ("fig_smm", "fig_tree_prior")}
-    for label, recipe in (runs["fig_smm"] | runs["fig_tree_prior"]).items():
+    for label, recipe in (recipes_of("fig_smm", "fast") | recipes_of("fig_tree_prior", "fast")).items():
         if recipe.config.learner is not None:
             walking = recipe.config.learner.distance == "walking"
             assert walking == label.endswith("walking")

@@ -25,22 +25,23 @@ from edl.runs.resolve import make_context, resolve_config
 from edl.runs.result import run_of
 from edl.runs.session import Session
 
-PPO = PPOConfig(iterations=2, rollouts=4, epochs=1, minibatches=2, hidden=(8,))
+PPO = PPOConfig(iterations=40, rollouts=4, epochs=1, minibatches=2, hidden=(8,))
 CONFIG = resolve_config(
     RunConfig(
         explore="random_walk",
-        explorer=RandomWalkConfig(iterations=4, rollouts=8, num_samples=200),
+        explorer=RandomWalkConfig(iterations=4, rollouts=8, num_samples=256),
         discover="kmeans",
-        num_skills=6,
+        num_skills=3,
         learner=LearnConfig(distance="euclidean", ppo=PPO),
     )
 )
-"""No other test uses these numbers, so none of the programs has been compiled in this process before."""
+"""As in the CLI tests, whose compiled programs are on disk."""
 
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """The names of the functions that are compiled."""
+    """The names of the functions that are compiled, as in a process that has not compiled any."""
+    monkeypatch.setattr(executables, "_executables", {})
     names, compile_now = [], executables.compile_now
 
     def counted(function, *request):
@@ -101,7 +102,7 @@ def test_errors_are_left_to_the_stage_that_needs_the_program(monkeypatch):
         called.set()
         raise RuntimeError("out of memory")
 
-    config = resolve_config(dataclasses.replace(CONFIG, num_skills=8))
+    config = resolve_config(dataclasses.replace(CONFIG, num_skills=8))  # as in no other test
     monkeypatch.setattr(executables, "compile_now", broken)
     with compile_ahead(config, make_context(config), "learn", ()):
         assert called.wait(60)

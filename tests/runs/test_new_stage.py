@@ -1,6 +1,7 @@
 """A new stage is one entry of `STAGES`: run, resume, load, sweeps, the dry run and the report pick it up."""
 
 import json
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -49,16 +50,20 @@ CENTRE = Stage(
 )
 
 
-@pytest.fixture(autouse=True)
-def new_stage(monkeypatch):
+@pytest.fixture(scope="module", autouse=True)
+def new_stage():
     """The one entry: after explore, so that the tests need not discover and learn."""
     explore, *others = pipeline.STAGES
-    monkeypatch.setattr(pipeline, "STAGES", (explore, CENTRE, *others))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "STAGES", (explore, CENTRE, *others))
+        yield
 
 
-@pytest.fixture
-def run(tmp_path):
-    return edl.run("square", out=tmp_path / "run", until="centre", num_seeds=2, **SETTINGS)
+@pytest.fixture(scope="module")
+def run(new_stage, tmp_path_factory):
+    """A finished run. Tests must not change its folder."""
+    folder = tmp_path_factory.mktemp("new_stage") / "run"
+    return edl.run("square", out=folder, until="centre", num_seeds=2, **SETTINGS)
 
 
 def stored(path):
@@ -77,16 +82,18 @@ def test_its_time_and_identity_are_recorded_and_the_report_shows_its_time(run):
     assert "</i>centre " in (run.path / "report.html").read_text()
 
 
-def test_resuming_computes_it_again_only_if_its_file_is_missing(run):
-    def resume():
-        return edl.run("square", out=run.path, until="centre", resume=True, num_seeds=2, **SETTINGS)
+def test_resuming_computes_it_again_only_if_its_file_is_missing(run, tmp_path):
+    folder = shutil.copytree(run.path, tmp_path / "run")
 
-    (run.path / "metrics.json").unlink()  # so that the run is not finished
-    centre, states = run.path / FILE, run.path / "states.safetensors"
+    def resume():
+        return edl.run("square", out=folder, until="centre", resume=True, num_seeds=2, **SETTINGS)
+
+    (folder / "metrics.json").unlink()  # so that the run is not finished
+    centre, states = folder / FILE, folder / "states.safetensors"
     times = centre.stat().st_mtime_ns, states.stat().st_mtime_ns
     resume()
     assert (centre.stat().st_mtime_ns, states.stat().st_mtime_ns) == times
-    (run.path / "metrics.json").unlink()
+    (folder / "metrics.json").unlink()
     content = centre.read_bytes()
     centre.unlink()
     resume()

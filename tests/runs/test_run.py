@@ -21,7 +21,7 @@ from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig, placement
 from edl.learn.walking import WalkingConfig
 from edl.rl.ppo import PPOConfig
-from edl.runs import store, tensors
+from edl.runs import evaluation, store, tensors
 from edl.runs.config import RunConfig
 from edl.runs.manifest import MANIFEST
 from edl.runs.presets import complete
@@ -103,7 +103,7 @@ def test_placed_goals_have_a_file_of_their_own_and_learning_without_them_starts_
     assert (further / "policy.safetensors").read_bytes() != policy
 
 
-def test_discovered_and_placed_skills_are_both_on_disk(tmp_path):
+def test_discovered_and_placed_skills_are_both_on_disk(tmp_path, monkeypatch):
     out = tmp_path / "run"
     learner = LearnConfig(walking=WalkingConfig(landmarks=32, neighbours=8, episodes=50), ppo=PPO)
     settings = {"explore": "random_walk", "explorer": WALK, "discover": "kmeans", "num_skills": 3, "learner": learner}
@@ -125,6 +125,7 @@ def test_discovered_and_placed_skills_are_both_on_disk(tmp_path):
     progress = json.loads((out / store.PROGRESS).read_text())
     (out / store.PROGRESS).write_text(json.dumps({name: progress[name] for name in ("explore", "discover")}))
     (out / MANIFEST).unlink()
+    monkeypatch.setattr(evaluation, "draw_figures", lambda *_: evaluation.Drawings())
     again = edl.run("square", out=out, resume=True, **settings)
     np.testing.assert_array_equal(again.skills.goals, run.skills.goals)
     np.testing.assert_array_equal(goals_in(out / "placed_skills.safetensors"), run.skills.goals)
@@ -147,7 +148,8 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
 
 
 def test_a_run_can_start_from_given_artifacts(tmp_path):
-    euclidean = LearnConfig(distance="euclidean", ppo=PPO)
+    as_in_the_cli_tests = dataclasses.replace(PPO, iterations=40)  # so that it is compiled once
+    euclidean = LearnConfig(distance="euclidean", ppo=as_in_the_cli_tests)
     config = resolve_config(RunConfig(explore="oracle", discover="kmeans", num_skills=3, learner=euclidean))
     source = execute_run(config, until="discover")
     moved = eqx.tree_at(lambda skills: skills.goals, source.skills, source.skills.goals + 0.25)

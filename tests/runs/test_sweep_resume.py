@@ -45,6 +45,14 @@ def a_tick_per_iteration(monkeypatch):
     monkeypatch.setattr(driver, "CHUNK_SECONDS", 0.0)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def without_pictures():
+    """Sweeps write tables, and no figures or reports."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweep, "write_summary", lambda folder, summary: sweep.publish(folder, summary, b""))
+        yield
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     out = tmp_path_factory.mktemp("whole") / "out"

@@ -6,6 +6,7 @@ in the text raises a `ConfigError` that names row and column, counted from 1.
 """
 
 import dataclasses
+import functools
 import pathlib
 from typing import NoReturn
 
@@ -65,7 +66,7 @@ class Layout:
 def load(name_or_path: str | pathlib.Path) -> Layout:
     """The built-in layout of that name, or the one in that file."""
     if str(name_or_path) in NAMES:
-        return parse((FOLDER / f"{name_or_path}.txt").read_text("utf-8"), str(name_or_path))
+        return _built_in(str(name_or_path))
     path = pathlib.Path(name_or_path)
     try:
         with path.open("rb") as file:
@@ -83,6 +84,15 @@ def load(name_or_path: str | pathlib.Path) -> Layout:
             f"maze {str(path)!r} is not text. It must be a grid of '+', '-', '|', '#', 'S' and spaces."
         ) from None
     return parse(text, path.stem)
+
+
+@functools.cache
+def _built_in(name: str) -> Layout:
+    """Parsed once: every run looks its maze up several times. Nobody can change the arrays."""
+    layout = parse((FOLDER / f"{name}.txt").read_text("utf-8"), name)
+    for array in (layout.walls, layout.cells, layout.starts, layout.passages):
+        array.setflags(write=False)
+    return layout
 
 
 def parse(text: str, name: str = "maze") -> Layout:
