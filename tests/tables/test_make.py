@@ -199,7 +199,7 @@ def test_slow_methods_start_first_and_tuned_ones_before_they_tune_others():
     settings = SETTINGS._replace(methods=("reverse_mi", "map_elites", "diayn", "metra"))
     records = fake(tuning.grid_of(settings, "square", "metra"))
     titles = [job.title.partition(",")[0] for job in jobs_of(methods.rows(settings, records))]
-    assert titles[:3] == ["methods: metra", "tuning: diayn", "tuning: metra"]
+    assert titles[:3] == ["methods: square/metra", "tuning: diayn", "tuning: metra"]
     assert set(titles[3:]) == {"tuning: reverse_mi", "tuning: map_elites"}
 
 
