@@ -32,6 +32,8 @@ SETTINGS = {
 
 TROUBLES = {
     "raise": r"raised RuntimeError: the motor is on fire \(hosted.py, line \d+\)",
+    "nan": "returned nan in dimension 0 of its observation",
+    "shape": r"returned an observation of shape \(3,\) instead of \(2,\)",
     "die": r"crashed its worker process \(exit status 7\)",
 }
 
