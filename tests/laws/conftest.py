@@ -7,7 +7,7 @@ from tests.laws.cases import SLOW_METHODS
 COMPILES_AGAIN = "test_a_seed_alone_equals_that_seed_in_a_batch"
 FAST_CASES = (
     *("explore-random_walk", "explore-oracle", "explore-frontier", "discover-vqvae", "discover-kmeans", "learn-"),
-    "baselines-diayn",
+    *("baselines-vic", "baselines-diayn"),
 )
 """The methods for which the test is not slow: at least one per learner."""
 
