@@ -123,8 +123,9 @@ def make_tables(
         records = {name: dict(read_rows(folder, name)) for name in TABLES}
         failures: list[str] = []
         with contextlib.closing(Scheduler(Path(runs), jobs)) as scheduler:
-            started = lambda job: progress.message(f"{job.title}, started")  # noqa: E731
-            for job, finished in scheduler.run(chosen, settings, records, started):
+            for job, finished in scheduler.run(
+                chosen, settings, records, started=lambda job: progress.message(f"{job.title}, started")
+            ):
                 table = job.rows[0].table
                 if isinstance(finished, Exception):
                     failures.append(f"{job.title}: {type(finished).__name__}: {finished}")
