@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import jax
 import numpy as np
 import pytest
 
@@ -13,7 +14,7 @@ from edl.hierarchy.tasks import TaskConfig
 from edl.interop.env_names import remember_factory
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
-from edl.runs.interrupt import Interrupt
+from edl.runs.interrupt import Interrupt, Interrupted
 from edl.runs.points import open_point
 from edl.runs.resolve import make_context, resolve_config
 from edl.runs.snapshots import run_measured
@@ -107,6 +108,34 @@ def test_the_curve_so_far_is_kept_if_a_row_is_killed(tmp_path):
     (found,) = json.loads((tmp_path / "run" / "curve_explore.json").read_text())["curve"]
     assert (found["env_steps"], found["value"]) == (8 * 8, [5, 6])
     assert not point.finished
+
+
+def test_a_row_that_was_stopped_continues_with_the_same_bits_and_curve(tmp_path):
+    remember_factory(open_plane, ENV)
+    config = resolve_config(robots.config_of(SETTINGS, ENV, robots.BEYOND))
+    context, interrupt = make_context(config), Interrupt()
+    measured = []
+
+    def measure(stage, artifact):
+        measured.append(int(artifact.samples.shape[0]))
+        return [len(measured)]
+
+    def stop(stage, artifact):
+        interrupt.number = 2
+        return measure(stage, artifact)
+
+    def run(name, interrupt, measure):
+        return run_measured(open_point(name, config, tmp_path / name), context, interrupt, measure, until="explore")
+
+    with pytest.raises(Interrupted):
+        run("stopped", interrupt, stop)
+    continued = run("stopped", Interrupt(), measure)["explore"]
+    assert len(measured) == 2  # after iterations 1 and 3: it was stopped after 2, before the measurement
+    assert [(each["env_steps"], each["value"]) for each in continued.curve] == [(64, [1]), (192, [2])]
+    whole = run("whole", Interrupt(), measure)["explore"]
+    jax.tree.map(np.testing.assert_array_equal, continued.artifact, whole.artifact)
+    assert [row["iteration"] for row in continued.rows] == [row["iteration"] for row in whole.rows] == [1, 2, 3]
+    assert not (tmp_path / "stopped" / "checkpoint" / "state.safetensors").exists()
 
 
 @pytest.mark.slow
