@@ -152,9 +152,9 @@ def with_explorers_policy(run: Run) -> Run:
 
 
 @functools.lru_cache(maxsize=8)
-def maze_names(count: int) -> tuple[str, ...]:
-    """The names of the first random mazes of the fixed sequence."""
-    return tuple(spec.name for spec in random_mazes(count))
+def maze_names(count: int, first: int = 0) -> tuple[str, ...]:
+    """The names of ``count`` random mazes of the fixed sequence, from number ``first`` on."""
+    return tuple(spec.name for spec in random_mazes(first + count)[first:])
 
 
 def setting(config: Any, path: str) -> Any:

@@ -7,6 +7,7 @@ from edl.envs import layout_of
 from edl.tables import mazes, methods, offline, published, seeds, training, tuning
 from edl.tables.explorers import TABLE as EXPLORERS
 from edl.tables.markdown import facts_line, markdown_table, mean_cell, million, missing_line
+from edl.tables.table import maze_names
 
 MADE = {"seed": 0, "num_seeds": 2, "edl": "1.0", "commit": None, "device": "1 x H200", "date": "2030-01-01"}
 
@@ -103,8 +104,22 @@ def test_random_mazes_have_means_worst_runs_and_shares_over_all_runs():
     _, _, edl, metra = lines_of(text)
     assert edl == ["**EDL**", "2, 4", "2.00", "4.00", "-", "0.950", "0.880", "0.250", "1.00M"]
     assert metra == ["`metra`", "1, 1", "7.00", "7.00", "-", "-", "-", "-", "1.00M"]
-    assert "Not measured: **EDL**, default settings." in text
+    assert "Not measured: **EDL** with default settings, 4 of the 5 best baselines." in text
     assert lines_of(mazes.edl_view(results))[2][3:] == ["0.930", "0.880", "1.50"]
+
+
+def test_mazes_that_were_looked_at_have_lines_of_their_own():
+    fresh, known = maze_names(1, mazes.FIRST_MAZE)[0], maze_names(1, mazes.FIRST_MAZE - 1)[0]
+    success = {fresh: 1.0, known: 0.5}
+    results = {f"{env}/edl": result("edl", env, mean={}, per_seed=[{"goal_success": success[env]}]) for env in success}
+    ours, looked_at = lines_of(mazes.view(results))[2:]
+    assert ours[0] == "**EDL**"
+    assert looked_at[0] == "**EDL**; mazes 0 to 60, of which some were looked at"
+    assert [ours[5], looked_at[5]] == ["1.000", "0.500"]
+    old = {key: each for key, each in results.items() if each["env"] == known}
+    text = mazes.TABLE.views[""](old)
+    assert "Not measured: **EDL**, **EDL** with default settings, 5 of the 5 best baselines." in text
+    assert "## EDL, maze by maze\n\nNot measured.\n\n## EDL, mazes 0 to 60, of which" in text
 
 
 def test_seeds_below_the_limit_are_listed_with_their_failed_skills():
