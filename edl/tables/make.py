@@ -179,7 +179,7 @@ def jobs_of(rows: Sequence[Row]) -> list[Job]:
     """Rows grouped by their table and their programs. Slow jobs come first, and of these the ones that are tuned."""
     groups: dict[Hashable, list[Row]] = {}
     for row in rows:
-        key = (row.table, program_key(row.config), row.until, row.measure, row.prepare)
+        key = (row.table, program_key(row.config), row.until, row.measure, row.prepare, row.key if row.alone else None)
         if row.runner is not None:
             key = (row.table, row.config.env, shared_stage(row))
         groups.setdefault(key, []).append(row)

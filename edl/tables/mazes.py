@@ -15,7 +15,7 @@ from edl.envs import layout_of
 from edl.envs.random_maze import steps_to_farthest_cell
 from edl.tables import methods as compared
 from edl.tables.budget import budget, budgeted
-from edl.tables.markdown import NONE, bold, facts_line, markdown_table, million, missing_line
+from edl.tables.markdown import NONE, bold, facts_line, markdown_table, mean_steps_cell, million, missing_line
 from edl.tables.methods import TUNED_IN, label_of, ranking, tuned_config
 from edl.tables.table import (
     BASELINES,
@@ -28,7 +28,6 @@ from edl.tables.table import (
     TableSettings,
     is_finished,
     maze_names,
-    total_steps,
 )
 from edl.tables.tuning import SCORE
 
@@ -121,7 +120,6 @@ def cell(value: float | None, digits: int = 2) -> str:
 def line_of(label: str, found: Sequence[Result]) -> list[str]:
     """One method over several mazes: means and worst runs."""
     success, distances = values_of(found, "goal_success"), values_of(found, SCORE)
-    steps = [total_steps(each) for each in found if "steps" in each]
     return [
         label,
         f"{len(found)}, {len(distances)}",
@@ -131,7 +129,7 @@ def line_of(label: str, found: Sequence[Result]) -> list[str]:
         cell(mean_of(found, "goal_success"), 3),
         cell(min(success, default=None), 3),
         cell(float(np.mean(np.array(success) < LOW_SUCCESS)) if success else None, 3),
-        million(int(np.mean(steps))) if steps else NONE,
+        mean_steps_cell(found),
     ]
 
 

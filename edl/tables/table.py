@@ -90,7 +90,8 @@ class Row(NamedTuple):
     ``until`` is the last stage of the run. ``measure`` is a module-level function that computes further numbers. With
     a ``runner``, the row is not a run that is evaluated as usual: the runner does all of it. ``prepare`` is a
     module-level function that changes the run before its evaluation. ``drawing`` computes what a figure shows; a result
-    without it is finished all the same.
+    without it is finished all the same. A row ``alone`` is a job of its own: its run shares no program with others, so
+    it is an execution of its own with its own time.
     """
 
     table: str
@@ -102,6 +103,7 @@ class Row(NamedTuple):
     runner: "Runner | None" = None
     prepare: Callable[[Run], Run] | None = None
     drawing: Measure | None = None
+    alone: bool = False
 
     @property
     def identity(self) -> str:
@@ -194,6 +196,7 @@ def result_of(row: Row, metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **made_by(row),
         "steps": metrics["steps"],
+        "seconds": metrics["seconds"],
         "mean": {name: round(means[name]["mean"], 4) for name in names},  # type: ignore[index]
         "ci95": {name: [round(end, 4) for end in means[name]["ci95"]] for name in names},  # type: ignore[index]
         "random": rounded(metrics.get("random") or {}),

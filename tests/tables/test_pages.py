@@ -44,9 +44,9 @@ def test_a_block_is_filled_and_the_rest_is_kept(folder):
         "before\n<!-- table: seeds -->\n2 seeds from 0; 1 x H200; edl 1.0 (0123456+); 2030-01-01.\n"
     )
     assert filled.endswith("\n<!-- end -->\nafter\n")
-    assert "| spiral | 2 from 0 | 0.500 | 0.020 | 1 | 0.40 |" in filled
+    assert "| spiral | 2 from 0 | 0.500 | 0.020 | 1 | 0.40 | 1.00M | - |" in filled
     assert "* spiral: 1 (0.020, skills 1, 4)" in filled
-    assert "Not measured: bottleneck." in filled
+    assert "Not measured: bottleneck, bottleneck (again)." in filled
     assert "old" not in filled
     assert fill(filled, folder, "page.md") == filled
 
