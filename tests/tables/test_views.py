@@ -174,15 +174,18 @@ def test_all_mazes_are_one_table_with_means_over_random_mazes():
         ),
         "random:b/csf": result(
             "csf", "random:b", mean={"best_skill_distance": 4.0, "skill_coverage": 0.7}, per_seed=[{}]
-        ),
+        )
+        | {"steps": {"learn": 3_000_000}},
         "random:b/lsd": {**MADE, "method": "lsd", "env": "random:b", "failed": "not finite"},
     }
     head, _, row = lines_of(methods.overview(results))
     assert head[:2] == ["method", "year"]
-    assert row[:6] == ["`csf`", "2025", "1.50 [1.40, 1.60]", "0.90 [0.80, 1.00]", "-", "-"]
-    assert row[6].startswith("3.00 [")
+    assert row[:8] == ["`csf`", "2025", "1.50 [1.40, 1.60]", "0.90 [0.80, 1.00]", "1.00M", "-", "-", "-"]
+    assert row[8].startswith("3.00 [")
+    assert row[-1] == "2.00M"
     text = methods.random_view(results)
     assert lines_of(text)[3][:2] == ["`csf`", "2, 2"]
+    assert lines_of(text)[3][-1] == "2.00M"
     assert "Failed: `lsd` in random:b." in text
     assert "Not measured: `reverse_mi`, " in text
     assert methods.random_view({}) == "Random mazes: not measured."
@@ -195,8 +198,8 @@ def test_published_numbers_have_a_verdict_by_the_interval():
     assert published.verdict(each, "skill_coverage", 101.0, 100.0) == "lower"
     assert published.verdict({}, "skill_coverage", 0.5) == "-"
     rows = lines_of(published.leads_view({"leads_u/lsd": each}))
-    assert rows[2] == ["`lsd`", "- / 99.8 / -", "90.0 / 79.8 / higher", "- / 70.0 / -"]
-    assert rows[-1] == ["LEADS", "- / 100.0 / -", "- / 96.0 / -", "- / 90.8 / -"]
+    assert rows[2] == ["`lsd`", "- / 99.8 / -", "90.0 / 79.8 / higher", "- / 70.0 / -", "1.00M"]
+    assert rows[-1] == ["LEADS", "- / 100.0 / -", "- / 96.0 / -", "- / 90.8 / -", "-"]
     assert lines_of(published.information_view({"square/cic": each}))[-1][:5] == [
         *("`cic`", "1.71", "1.72 [1.62, 1.82]", "-", "equal")
     ]
