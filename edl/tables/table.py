@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
+from edl.artifacts import SkillPolicy
 from edl.baselines import FAMILIES, METHODS, family_of
 from edl.baselines.goal_skills import medoids
 from edl.baselines.pick_rules import TargetAsGoal
@@ -147,10 +149,13 @@ def with_explorers_policy(run: Run) -> Run:
     """An exploration as a run with skills: the explorer's policy, for goals that are the medoids of its states."""
     assert run.states is not None
     assert run.states.policy is not None
-    examples = jax.jit(jax.vmap(lambda samples: medoids(samples, run.config.num_skills)))
-    goals = examples(jnp.asarray(run.states.samples))
-    policy = dataclasses.replace(run.states.policy, codes=goals, goals=goals, pick=TargetAsGoal())
-    return dataclasses.replace(run, policy=policy)
+
+    def with_goals(samples: Float[Array, "n s"], policy: SkillPolicy) -> SkillPolicy:
+        goals = medoids(samples, run.config.num_skills)
+        return dataclasses.replace(policy, codes=goals, goals=goals, pick=TargetAsGoal())
+
+    policies = jax.jit(jax.vmap(with_goals))(jnp.asarray(run.states.samples), run.states.policy)
+    return dataclasses.replace(run, policy=policies)
 
 
 @functools.lru_cache(maxsize=8)
