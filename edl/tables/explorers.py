@@ -37,9 +37,9 @@ README = ("random", "persistent random", "smm", "frontier")
 
 
 def explorers() -> dict[str, tuple[str, Any]]:
-    """The explorer and its settings, by the name in the table."""
+    """The explorer and its settings, by the name in the table. None means those of the preset."""
     left_out = (*WITHOUT_STEPS, "random_walk", "hindsight")  # the last one needs an env that shows the time left
-    chosen = {name: (name, method.config()) for name, method in explore.METHODS.items() if name not in left_out}
+    chosen = {name: (name, None) for name in explore.METHODS if name not in left_out}
     return chosen | {name: ("random_walk", config) for name, config in RANDOM.items()}
 
 
