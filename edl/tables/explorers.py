@@ -92,6 +92,7 @@ def view(table: str, results: Results) -> str:
 
 def readme_view(results: Results) -> str:
     """A few explorers, without intervals."""
+    results = {key: each for key, each in results.items() if each["method"] in README}
     lines = []
     for maze in MAZES:
         found = [results.get(f"{maze}/{name}", {}).get("mean", {}).get(METRIC[NAME]) for name in README]
