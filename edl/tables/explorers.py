@@ -92,14 +92,13 @@ def view(table: str, results: Results) -> str:
 
 def readme_view(results: Results) -> str:
     """A few explorers, without intervals."""
-    results = {key: each for key, each in results.items() if each["method"] in README}
-    lines = []
+    lines, shown = [], {key: each for key, each in results.items() if each["method"] in README}
     for maze in MAZES:
         found = [results.get(f"{maze}/{name}", {}).get("mean", {}).get(METRIC[NAME]) for name in README]
         cells = [NONE if each is None else f"{each:.2f}" for each in found[:-1]]
         lines.append([maze, *cells, NONE if found[-1] is None else bold(f"{found[-1]:.3f}")])
     head = ["", *README[:-1], bold(README[-1])]
-    return f"{facts_line(results)}\n\n{markdown_table(head, lines)}"
+    return f"{facts_line(shown or results)}\n\n{markdown_table(head, lines)}"
 
 
 TABLE = Table(
