@@ -13,7 +13,9 @@ from edl.tables.make import jobs_of, make_tables
 from tests.tables.test_views import MADE, lines_of
 from tests.tables.tiny import SETTINGS
 
-PENDULUM, CAR = PLANES["Pendulum-v1"], PLANES["MountainCarContinuous-v0"]
+PENDULUM = PLANES["Pendulum-v1"]
+FIRST = ("beyond", "frontier")
+"""Explorers that play an iteration of random episodes first."""
 
 
 def test_all_explorers_have_equal_steps():
@@ -27,9 +29,6 @@ def test_all_explorers_have_equal_steps():
         episodes = first + learner.iterations * learner.rollouts
         assert STEPS <= episodes * horizon < STEPS + learner.rollouts * horizon
         assert row.config.timed  # the policies of all explorers see the same
-
-
-FIRST = ("beyond", "frontier")
 
 
 def test_planes_contain_all_states_of_their_env():
@@ -47,9 +46,9 @@ def test_the_plane_of_the_pendulum_is_its_angle_and_velocity():
     assert int(visited(PENDULUM.grid, states).sum()) == 50  # one row of the grid
 
 
-def made_up(coverage, steps=STEPS, **facts):
+def made_up(coverage, steps):
     measured = {"mean": {"coverage": coverage, "env_steps": steps}, "ci95": {"coverage": [0.0, 1.0]}}
-    return {**MADE, "measured": measured, "mean": {"data_coverage": 0.9}, **facts}
+    return {**MADE, "measured": measured, "mean": {"data_coverage": 0.9}}
 
 
 def test_the_view_shows_the_common_grid_and_the_steps():
