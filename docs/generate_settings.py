@@ -31,7 +31,15 @@ in the folder of a run has those that it used.
 
 
 def field_docs(config: type) -> dict[str, str]:
-    """The docstrings below the fields of a config."""
+    """The docstrings below the fields of a config, and of the configs that it extends."""
+    found: dict[str, str] = {}
+    for each in reversed(config.__mro__[:-1]):
+        found |= own_field_docs(each)
+    return found
+
+
+def own_field_docs(config: type) -> dict[str, str]:
+    """The docstrings below the fields that a config defines itself."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(config))).body
     assert isinstance(body, ast.ClassDef)
     found: dict[str, str] = {}
@@ -44,9 +52,9 @@ def field_docs(config: type) -> dict[str, str]:
 
 
 def rows_of(config: Any, prefix: str) -> Iterator[tuple[str, str, str]]:
-    """Name, default and meaning of every setting, those of nested configs included."""
+    """Name, default and meaning of every setting; those of nested configs come last."""
     docs, hints = field_docs(type(config)), get_type_hints(type(config))
-    for field in dataclasses.fields(config):
+    for field in sorted(dataclasses.fields(config), key=lambda field: is_nested(config, field)):
         value, name = getattr(config, field.name), f"{prefix}{field.name}"
         if dataclasses.is_dataclass(value):
             yield from rows_of(value, f"{name}.")
@@ -55,6 +63,10 @@ def rows_of(config: Any, prefix: str) -> Iterator[tuple[str, str, str]]:
             given = getattr(hints[field.name], "__args__", ())
             choices = " or ".join(f"`{each}`" for each in given if isinstance(each, str))
             yield name, default_text(value), about or choices
+
+
+def is_nested(config: Any, field: dataclasses.Field) -> bool:
+    return dataclasses.is_dataclass(getattr(config, field.name))
 
 
 def default_text(value: Any) -> str:

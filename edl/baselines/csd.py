@@ -28,19 +28,18 @@ from jaxtyping import Array, Float
 from edl.artifacts import SkillPolicy
 from edl.baselines.directions import (
     ConstrainedMap,
+    DirectionConfig,
     DirectionMethod,
-    SkillKind,
     constrained_loss,
     constrained_map,
     train_directions,
     weighted_mean,
 )
-from edl.baselines.model_fitting import ModelInput, Moves
+from edl.baselines.model_fitting import Moves
 from edl.config import config
 from edl.envs.base import Env
 from edl.nets.mlp import MLP, mlp
 from edl.program import Program
-from edl.rl.sac import SACConfig
 from edl.types import Key, Metrics, Scalar
 
 LOG_DEVIATIONS = (-5.0, 2.0)
@@ -48,39 +47,13 @@ LOG_DEVIATIONS = (-5.0, 2.0)
 
 
 @config
-class CSDConfig:
+class CSDConfig(DirectionConfig):
     """First lambda and epsilon are those of METRA, and so are the learner's settings."""
 
-    num_skills: int = 10
-    """Number of skills, or of example codes to evaluate if skills are continuous."""
-    skills: SkillKind = "discrete"
-    """One-hot skills, or unit vectors."""
-    skill_size: int = 2
-    """Dimensions of a continuous skill."""
-    hidden: tuple[int, ...] = (128, 128)
-    """Sizes of the hidden layers of phi and of q(s'|s)."""
-    learning_rate: float = 1e-3
-    """Learning rate of phi, q(s'|s) and log lambda."""
     first_lambda: float = 30.0
     """Initial value of the multiplier lambda."""
     slack: float = 1e-3
     """epsilon, the largest slack of the constraint that counts."""
-    minibatches: int = 50
-    """Gradient steps of phi, q and lambda per iteration, over the steps that SAC samples from its replay buffer."""
-    match_policy: bool = False
-    """Instead, phi makes as many gradient steps as the policy, with batches of the same size, as in METRA's code."""
-    sees: ModelInput = "features"
-    """The input of phi: the features that skills are about, or the whole observation."""
-    sac: SACConfig = SACConfig(
-        iterations=500,
-        rollouts=20,
-        update_every=20,
-        objective_batch_size=6400,
-        learn_entropy_weight=True,
-        target_entropy_share=0.3,
-        entropy_weight=0.01,
-    )
-    """Settings of SAC."""
 
 
 class ControllabilityMap(eqx.Module):

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
 from edl.baselines.directions import (
+    DirectionConfig,
     DirectionMethod,
     SkillKind,
     map_steps,
@@ -32,47 +33,24 @@ from edl.baselines.directions import (
     train_directions,
     weighted_mean,
 )
-from edl.baselines.model_fitting import ModelInput, Moves
+from edl.baselines.model_fitting import Moves
 from edl.config import config
 from edl.envs.base import Env
 from edl.nets.mlp import MLP, mlp
 from edl.program import Program
-from edl.rl.sac import SACConfig
 from edl.types import Metrics, Scalar
 
 
 @config
-class CSFConfig:
+class CSFConfig(DirectionConfig):
     """xi and the size of a minibatch of phi are the authors'; the learner's settings are those of METRA."""
 
-    num_skills: int = 10
-    """Number of skills, or of example codes to evaluate if skills are continuous."""
     skills: SkillKind = "continuous"
     """One-hot skills, or unit vectors."""
-    skill_size: int = 2
-    """Dimensions of a continuous skill."""
-    hidden: tuple[int, ...] = (128, 128)
-    """Sizes of the hidden layers of phi."""
-    learning_rate: float = 1e-3
-    """Learning rate of phi."""
     contrast: float = 5.0
     """xi, the weight of the log-sum-exp."""
     minibatches: int = 25
     """Gradient steps of phi per iteration, over the steps that SAC samples from its replay buffer."""
-    match_policy: bool = False
-    """Instead, phi makes as many gradient steps as the policy, with batches of the same size, as in METRA's code."""
-    sees: ModelInput = "features"
-    """The input of phi: the features that skills are about, or the whole observation."""
-    sac: SACConfig = SACConfig(
-        iterations=500,
-        rollouts=20,
-        update_every=20,
-        objective_batch_size=6400,
-        learn_entropy_weight=True,
-        target_entropy_share=0.3,
-        entropy_weight=0.01,
-    )
-    """Settings of SAC."""
 
 
 def csf(env: Env, config: CSFConfig) -> Program[Any, SkillPolicy]:

@@ -8,8 +8,8 @@ made as large as one likes. The methods of the family differ in this bound:
     METRA        ||phi(s) - phi(s')||^2 <= 1                   one step, temporal distance  `edl.baselines.metra`
     CSF          log-sum-exp of (phi(s') - phi(s)) . z'        InfoNCE, no constraint       `edl.baselines.csf`
 
-A method is the parameters of its map, and a loss for them (`DirectionMethod`). This file has everything else: the prior
-p(z), the reward, the learners, the multiplier of a constraint, and the rule that picks a skill.
+A method is the parameters of its map, and a loss for them (`DirectionMethod`). This file has everything else: common
+settings, the prior p(z), the reward, the learners, the multiplier of a constraint, and the rule that picks a skill.
 
 Continuous skills are z ~ uniform over the unit sphere. Discrete skills are one-hot for the policy, and directions with
 zero mean for phi: z = (one-hot - 1/K) K / (K - 1).
@@ -45,6 +45,7 @@ from edl.baselines.model_fitting import (
 )
 from edl.baselines.pick_rules import NUM_STARTS
 from edl.baselines.skill_priors import example_directions, sample_direction, sample_one_hot, unit_vector
+from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.nets.mlp import MLP, mlp
@@ -52,11 +53,43 @@ from edl.nets.normalise import identity_normaliser
 from edl.nets.optim import new_trained
 from edl.objective import LinearReward, Objective, per_move
 from edl.program import Program
-from edl.rl.sac import SACState
+from edl.rl.sac import SACConfig, SACState
 from edl.types import Key, Metrics, Scalar
 
 SkillKind = Literal["discrete", "continuous"]
 """One-hot skills, or unit vectors."""
+
+
+@config
+class DirectionConfig:
+    """The settings that all methods of the family with SAC have. Defaults are those of LSD and CSD."""
+
+    num_skills: int = 10
+    """Number of skills, or of example codes to evaluate if skills are continuous."""
+    skills: SkillKind = "discrete"
+    """One-hot skills, or unit vectors."""
+    skill_size: int = 2
+    """Dimensions of a continuous skill."""
+    hidden: tuple[int, ...] = (128, 128)
+    """Sizes of the hidden layers of phi, and of q(s'|s) in CSD."""
+    learning_rate: float = 1e-3
+    """Learning rate of phi, and of what a method fits with it: log lambda or q(s'|s)."""
+    minibatches: int = 50
+    """Gradient steps of phi per iteration, over the steps that SAC samples from its replay buffer."""
+    match_policy: bool = False
+    """Instead, phi makes as many gradient steps as the policy, with batches of the same size, as in METRA's code."""
+    sees: ModelInput = "features"
+    """The input of phi: the features that skills are about, or the whole observation, as in METRA's code."""
+    sac: SACConfig = SACConfig(
+        iterations=500,
+        rollouts=20,
+        update_every=20,
+        objective_batch_size=6400,
+        learn_entropy_weight=True,
+        target_entropy_share=0.3,
+        entropy_weight=0.01,
+    )
+    """Settings of SAC."""
 
 
 class DirectionMethod(NamedTuple):
@@ -95,7 +128,7 @@ def example_codes(config: Any) -> Float[Array, "k z"]:
 
 
 def train_directions(
-    env: Env, config: Any, method: DirectionMethod, linear: bool = False
+    env: Env, config: DirectionConfig, method: DirectionMethod, linear: bool = False
 ) -> Program[SACState, SkillPolicy]:
     """Train with SAC. ``policy.model`` is phi, of raw inputs. ``linear``: the critics learn successor features."""
     learner, steps = with_model_steps(env, config.sac, config.minibatches, config.match_policy)

@@ -14,6 +14,9 @@ To reach a state, the skill is the one whose own last state, when it was recorde
 
 Departs from the paper: the grid has no border. Cells are hashed into a fixed number of places, and two cells with one
 place compete for it. The last state and the fitness of a member are those of one episode, although starts are random.
+
+QDax 0.5 has MAP-Elites too, and runs with JAX 0.10. It is not used, because it requires Brax, Flax, Jumanji,
+TensorFlow Probability and scikit-learn, and the centroids of all cells in advance, so its grid has a border.
 """
 
 from typing import Any, NamedTuple

@@ -36,17 +36,17 @@ Departs from the authors' code:
 The log has lambda and the length of a step of phi: if lambda goes to 0, the constraint is lost.
 """
 
+import dataclasses
 from typing import Any, Literal
 
 from edl.artifacts import SkillPolicy
 from edl.baselines.directions import (
+    DirectionConfig,
     DirectionMethod,
-    SkillKind,
     constrained_loss,
     constrained_map,
     train_directions,
 )
-from edl.baselines.model_fitting import ModelInput
 from edl.baselines.robot_recipes import robot_directions
 from edl.config import config
 from edl.envs.base import Env
@@ -55,41 +55,16 @@ from edl.rl.sac import SACConfig
 
 
 @config
-class METRAConfig:
+class METRAConfig(DirectionConfig):
     """epsilon, first lambda and entropy are the authors'. With our networks, training takes minutes on two cores."""
 
-    num_skills: int = 10
-    """Number of skills, or of example codes to evaluate if skills are continuous."""
-    skills: SkillKind = "discrete"
-    """One-hot skills, or unit vectors."""
-    skill_size: int = 2
-    """Dimensions of a continuous skill."""
-    hidden: tuple[int, ...] = (128, 128)
-    """Sizes of the hidden layers of phi."""
-    learning_rate: float = 1e-3
-    """Learning rate of phi and of log lambda."""
     first_lambda: float = 30.0
     """Initial value of the multiplier lambda."""
     slack: float = 1e-3
     """epsilon, the largest slack of the constraint that counts."""
-    minibatches: int = 50
-    """Gradient steps of phi and lambda per iteration, over the steps that SAC samples from its replay buffer."""
-    match_policy: bool = False
-    """Instead, phi makes as many gradient steps as the policy, with batches of the same size, as in METRA's code."""
-    sees: ModelInput = "features"
-    """The input of phi: the features that skills are about, or the whole observation, as in the authors' code."""
     constraint: Literal["sum", "mean"] = "sum"
     """The square of a step of phi in the constraint: summed over dimensions (paper), or their mean (authors' code)."""
-    sac: SACConfig = SACConfig(
-        iterations=700,
-        rollouts=20,
-        update_every=20,
-        objective_batch_size=6400,
-        normalise=True,
-        learn_entropy_weight=True,
-        target_entropy_share=0.3,
-        entropy_weight=0.01,
-    )
+    sac: SACConfig = dataclasses.replace(DirectionConfig.sac, iterations=700, normalise=True)
     """Settings of SAC."""
 
     @classmethod

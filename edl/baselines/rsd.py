@@ -38,7 +38,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from edl.artifacts import PickRule, SkillPolicy
-from edl.baselines.directions import ConstrainedMap, weighted_mean
+from edl.baselines.directions import ConstrainedMap, DirectionConfig, weighted_mean
 from edl.baselines.disco_dance import last_steps
 from edl.baselines.goal_skills import medoids, start_observations
 from edl.baselines.model_fitting import Moves, moves_of, sgd
@@ -87,15 +87,7 @@ class RSDConfig:
     """epsilon, the largest slack of the constraint that counts."""
     minibatches: int = 50
     """Gradient steps of phi and lambda per iteration, over the steps that SAC samples from its replay buffer."""
-    sac: SACConfig = SACConfig(
-        iterations=400,
-        rollouts=20,
-        update_every=20,
-        objective_batch_size=6400,
-        learn_entropy_weight=True,
-        target_entropy_share=0.3,
-        entropy_weight=0.01,
-    )
+    sac: SACConfig = dataclasses.replace(DirectionConfig.sac, iterations=400)
     """Settings of SAC."""
 
 

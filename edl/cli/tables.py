@@ -17,7 +17,7 @@ from edl.runs.interrupt import forward_interrupts, interrupted
 from edl.runs.store import Folder
 from edl.tables import TABLES, TableSettings
 from edl.tables.make import RUNS, expand, make_tables
-from edl.tables.pages import DEFAULT_PAGES, fill_pages
+from edl.tables.pages import DEFAULT_PAGES, fill_files, fill_pages
 
 ABOUT = (
     "Measure the tables of the documentation from scratch, and fill them into its pages. Finished rows are kept.\n\n"
@@ -58,9 +58,9 @@ class Options:
     jobs: int = 0
     """Number of jobs at a time, each in its own process; 0 uses what suits this machine."""
     fill: bool = False
-    """Measure nothing: only fill the pages from the JSON files."""
+    """Measure nothing: only fill the pages and the Markdown files from the JSON files."""
     check: bool = False
-    """Measure and write nothing: exit with status 1 if the pages differ from the JSON files."""
+    """Measure and write nothing: exit with status 1 if --fill would change a file."""
 
 
 class TablesDisplay:
@@ -84,7 +84,8 @@ def main(words: list[str]) -> int:
             raise ConfigError(f"page {str(page)!r} does not exist. Check --pages.")
     if not (options.fill or options.check):
         failures = measure(names, options, words, console)
-    changed = fill_pages(pages, Folder(options.out), write=not options.check)
+    folder, write = Folder(options.out), not options.check
+    changed = [*fill_pages(pages, folder, write=write), *fill_files(folder, write=write)]
     for page in changed:
         print_labelled(console, "differs" if options.check else "filled", str(page))
     print_labelled(console, "tables", str(options.out))

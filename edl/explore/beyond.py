@@ -4,11 +4,16 @@ A robot that acts at random stays where it started, so an explorer without a pol
 pi(a|s,g) learns to reach goals g. The goals are what was reached so far, plus a margin:
 
     g   = x + m D epsilon / sqrt(d),  x a uniform point of the visited set,  epsilon ~ N(0, I)
-    r_t = (||x_t - g|| - ||x_{t+1} - g||) / D + (b / T) 1[||x_{t+1} - g|| <= rho D]
+    r_t = (||x_t - g|| - ||x_{t+1} - g||) / D + (b / T) max(0, 1 - ||x_{t+1} - g|| / (rho D))
 
 x_t are the d features of s_t, D is the spread of the visited set (`edl.explore.visited`), and T is the length of an
 episode. The better the policy reaches goals, the farther out the next goals are. Goals inside the set keep the policy
 from forgetting the way, which is what a bonus for novelty lacks. p(s) is uniform over the visited set.
+
+Where nothing bounds the env, a share of the goals is *far*: x is moved away from the centre c of the visited set, to
+c + 2 (x - c). Most of these goals are out of reach, and all that their reward asks for is speed in one direction. The
+bonus grows towards the goal. A constant bonus would be the same everywhere within rho D, which becomes a large radius
+as the visited set grows.
 
 * All lengths are relative to the spread D of what was reached, and inputs are normalised by running moments. Nothing
   depends on the units of the env.
@@ -42,6 +47,9 @@ from edl.program import Program
 from edl.rl.ppo import PPOConfig, PPOStart, PPOState, ppo
 from edl.types import Key, Metrics, Scalar
 
+FAR_STRETCH = 2.0
+"""Distance of a far goal from the centre of the visited set, in units of that of the point it was made from."""
+
 
 @config
 class BeyondConfig:
@@ -58,11 +66,14 @@ class BeyondConfig:
     """Steps of each episode per iteration, see `PPOConfig.unroll`. 0: whole episodes."""
     margin: float = 0.4
     """m, the length of the noise that is added to a goal, as a share of the spread of the visited set."""
+    far: float = 0.0
+    """Share of the goals that are far: `FAR_STRETCH` times as far from the centre of the visited set. Most of them are
+    out of reach, and the policy learns to go as far as it can in their direction."""
     radius: float = 0.05
     """rho, the distance within which a goal is reached, as a share of the spread of the visited set."""
     bonus: float = 0.5
-    """b, the reward for a whole episode within that distance. The way from the centre of the visited set to a typical
-    point of it has the reward 1."""
+    """b, the reward for a whole episode at the goal. The way from the centre of the visited set to a typical point has
+    the reward 1."""
     cell: float = 0.25
     """Initial side of the cells of the visited set, in standard deviations of the states that random actions reach."""
     cells: int = 16384
@@ -180,16 +191,18 @@ def beyond_objective(env: Env, config: BeyondConfig) -> Objective:
         return BeyondState(key, empty_set(unit, config), sample)
 
     def sample(key: Key, state: BeyondState) -> Skill:
-        point_key, noise_key = jax.random.split(key)
+        point_key, noise_key, far_key = jax.random.split(key, 3)
         visited = state.visited
+        point = visited.draw(point_key)
+        stretch = jnp.where(jax.random.bernoulli(far_key, config.far), FAR_STRETCH, 1.0)
         noise = jax.random.normal(noise_key, visited.unit.shape) * visited.unit / visited.unit.shape[0] ** 0.5
-        goal = visited.draw(point_key) + config.margin * visited.spread * noise
+        goal = visited.centre + stretch * (point - visited.centre) + config.margin * visited.spread * noise
         return Skill(code=goal, index=jnp.int32(-1), goal=goal)
 
     def reward(state: BeyondState, before: Float[Array, " s"], after: Float[Array, " s"], skill: Skill) -> Scalar:
         left = distance_to_goal(state, after, skill.goal)
         progress = distance_to_goal(state, before, skill.goal) - left
-        return progress + config.bonus / env.horizon * (left <= config.radius)
+        return progress + config.bonus / env.horizon * jnp.maximum(1.0 - left / config.radius, 0.0)
 
     def update(key: Key, state: BeyondState, episodes: Episode) -> tuple[BeyondState, Metrics]:
         reached = jax.vmap(lambda episode: at_goal(state, episode, config.radius))(episodes)

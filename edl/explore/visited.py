@@ -36,6 +36,8 @@ class VisitedSet(eqx.Module):
     """The visited states. Points are in the coordinates of the env; lengths are in ``unit``."""
 
     unit: eqx.AbstractVar[Float[Array, " s"]]
+    centre: eqx.AbstractVar[Float[Array, " s"]]
+    """The median of the set's points in each dimension, in the coordinates of the env."""
     spread: eqx.AbstractVar[Scalar]
     """The median distance of the set's points from their centre: for a disc of radius R, it is R / sqrt(2)."""
 
@@ -64,6 +66,7 @@ class CellSet(VisitedSet):
     """
 
     unit: Float[Array, " s"]
+    centre: Float[Array, " s"]
     spread: Scalar
     side: Scalar
     corners: Int[Array, "c s"]
@@ -104,9 +107,11 @@ class CellSet(VisitedSet):
         ordered = states[jnp.maximum(groups.order - capacity, 0)]
         side = self.side * 2.0**groups.doublings
         corners = jnp.zeros_like(self.corners).at[leaders].set(groups.corners, mode="drop")
+        centre, distance = centre_and_distance(corners, jnp.arange(capacity) < groups.count)
         return CellSet(
             unit=self.unit,
-            spread=side * jnp.hypot(median_distance(corners, jnp.arange(capacity) < groups.count), POINT_IN_CELL),
+            centre=(centre + 0.5) * side * self.unit,
+            spread=side * jnp.hypot(distance, POINT_IN_CELL),
             side=side,
             corners=corners,
             count=groups.count,
@@ -156,6 +161,7 @@ class ParticleSet(VisitedSet):
     """Visited states, kept in inverse proportion to their density. The first ``count`` rows are states."""
 
     unit: Float[Array, " s"]
+    centre: Float[Array, " s"]
     spread: Scalar
     states: Float[Array, "p s"]
     count: Int[Array, ""]
@@ -191,8 +197,8 @@ class ParticleSet(VisitedSet):
         scores = jnp.where(real, log_weights + jax.random.gumbel(keep_key, real.shape), -jnp.inf)
         _, kept = jax.lax.top_k(scores, capacity)
         count = jnp.minimum(jnp.sum(real), capacity)
-        spread = median_distance(scaled[kept], jnp.arange(capacity) < count)
-        return ParticleSet(self.unit, spread, pool[kept], count, self.neighbours)
+        centre, spread = centre_and_distance(scaled[kept], jnp.arange(capacity) < count)
+        return ParticleSet(self.unit, centre * self.unit, spread, pool[kept], count, self.neighbours)
 
     def draw(self, key: Key) -> Float[Array, " s"]:
         return self.states[jax.random.randint(key, (), 0, jnp.maximum(self.count, 1))]
@@ -201,13 +207,13 @@ class ParticleSet(VisitedSet):
         return self.states, self.used.astype(jnp.float32)
 
 
-def median_distance(points: Real[Array, "n s"], real: Bool[Array, " n"]) -> Scalar:
-    """The median distance of the ``real`` points from their centre, the median of each dimension.
+def centre_and_distance(points: Real[Array, "n s"], real: Bool[Array, " n"]) -> tuple[Float[Array, " s"], Scalar]:
+    """The centre of the ``real`` points, the median of each dimension, and their median distance from it.
 
-    Unlike the root mean square, it hardly changes if physics throws the agent far away once.
+    Unlike the mean and the root mean square, these hardly change if physics throws the agent far away once.
     """
     centre = jnp.nanmedian(jnp.where(real[:, None], points, jnp.nan), axis=0)
-    return jnp.nanmedian(jnp.where(real, jnp.linalg.norm(points - centre, axis=1), jnp.nan))
+    return centre, jnp.nanmedian(jnp.where(real, jnp.linalg.norm(points - centre, axis=1), jnp.nan))
 
 
 def unit_of_spread(states: Float[Array, "n s"], valid: Bool[Array, " n"]) -> Float[Array, " s"]:
@@ -227,6 +233,7 @@ def empty_cells(unit: Float[Array, " s"], side: float | Scalar, capacity: int, p
     """Room for ``capacity`` cells, whose side is at first ``side``, with ``per_cell`` states each."""
     return CellSet(
         unit=unit,
+        centre=jnp.zeros_like(unit),
         spread=jnp.float32(0.0),
         side=jnp.asarray(side, jnp.float32),
         corners=jnp.zeros((capacity, unit.shape[0]), jnp.int32),
@@ -240,4 +247,5 @@ def empty_cells(unit: Float[Array, " s"], side: float | Scalar, capacity: int, p
 def empty_particles(unit: Float[Array, " s"], capacity: int, neighbours: int) -> ParticleSet:
     """Room for ``capacity`` states, whose density is estimated from their ``neighbours`` nearest ones."""
     count = jax.lax.optimization_barrier(jnp.int32(0))
-    return ParticleSet(unit, jnp.float32(0.0), jnp.zeros((capacity, unit.shape[0])), count, neighbours)
+    states = jnp.zeros((capacity, unit.shape[0]))
+    return ParticleSet(unit, jnp.zeros_like(unit), jnp.float32(0.0), states, count, neighbours)

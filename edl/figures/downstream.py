@@ -13,6 +13,8 @@ from edl.figures.style import MUTED, SIDE, plot_figure, write_title
 
 LEGEND = 1.9
 """Inches for the legend at the right: the curves go from bottom to top and leave no room inside the axes."""
+FEW_CURVES = 4
+"""The bands of more curves than this are paler, because they overlap."""
 Results = Mapping[str, Mapping[str, Any]]
 """Results of `edl.runs.downstream`, by the label of the run."""
 
@@ -27,7 +29,7 @@ def downstream_figure(results: Results, title: str = "Sparse goals") -> Figure:
     figure, panels = plot_figure(1.4 * SIDE, 3.4, columns=1 + with_total, right=LEGEND)
     first = next(iter(results.values()))
     on_task, colours = panels[0], palette(len(results) + 1)
-    for (name, result), colour in zip(results.items(), colours, strict=False):
+    for (name, result), colour in zip(results.items(), colours[:-1], strict=True):
         _draw_curve(on_task, result["controller"]["curve"], colour, name)
     _draw_curve(on_task, first["flat"]["curve"], colours[-1], "without skills")
     on_task.axhline(
@@ -40,6 +42,9 @@ def downstream_figure(results: Results, title: str = "Sparse goals") -> Figure:
     if with_total:
         _draw_total(panels[1], results, colours)
     for axes, text in zip(panels, (title, "The same, with pretraining"), strict=False):
+        if len(colours) > FEW_CURVES:
+            for band in axes.collections:
+                band.set_alpha(0.07)
         axes.set(ylim=(0, 1.02), xlim=(0, None), ylabel="episodes that reach the goal")
         percent_axis(axes)
         steps_axis(axes)
@@ -49,13 +54,19 @@ def downstream_figure(results: Results, title: str = "Sparse goals") -> Figure:
 
 
 def _draw_total(axes: Axes, results: Results, colours: list[str]) -> None:
-    """Curves that begin after the steps that trained the skills, and PPO without skills with as many steps."""
-    for (name, result), colour in zip(results.items(), colours, strict=False):
+    """Curves that begin after the steps that trained the skills, and PPO without skills with as many steps.
+
+    Budgets that differ by less than 1 % are drawn once: they are the same steps, rounded up to whole iterations.
+    """
+    for (name, result), colour in zip(results.items(), colours[:-1], strict=True):
         offset = sum(result["steps"]["pretraining"].values())
         _draw_curve(axes, result["controller"]["curve"], colour, name, offset)
     budgets = {result["flat_full"]["env_steps"]: result["flat_full"] for result in results.values()}
-    for index, (_, full) in enumerate(sorted(budgets.items())):
-        _draw_curve(axes, full["curve"], colours[-1], None if index else "without skills")
+    drawn = 0
+    for steps, full in sorted(budgets.items()):
+        if steps > 1.01 * drawn:
+            _draw_curve(axes, full["curve"], colours[-1], None if drawn else "without skills")
+            drawn = steps
 
 
 def _draw_curve(axes: Axes, curve: Mapping[str, Any], colour: str, label: str | None, offset: int = 0) -> None:

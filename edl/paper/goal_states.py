@@ -1,8 +1,8 @@
 """The appendix's figure of goal states: g_z = argmax_s q(s|z) of forward MI and of EDL.
 
-The q(s|z) of forward MI is Gaussian with unit variance around one mean per skill. Its maximum-likelihood fit to a set
-of visits has a closed form, the mean of the states that the skill visits. We use this exact fit, because the model that
-was trained along with the policy may not have converged.
+The q(s|z) of forward MI is Gaussian with variance 1/2 in each dimension around one mean per skill. Its
+maximum-likelihood fit to a set of visits has a closed form, whatever the variance is: the mean of the states that the
+skill visits. We use this exact fit, because the model that was trained along with the policy may not have converged.
 """
 
 import numpy as np
@@ -66,7 +66,7 @@ def build(runs: Runs) -> FigureResult:
 
 
 def visit_means(features: Float[np.ndarray, "seeds k n t1 s"]) -> Float[np.ndarray, "seeds k s"]:
-    """argmax_s q(s|z) of the unit Gaussian fitted to the visits of each skill."""
+    """argmax_s q(s|z) of the Gaussian with a fixed variance that is fitted to the visits of each skill."""
     return np.mean(features[..., 1:, :], axis=(2, 3))
 
 

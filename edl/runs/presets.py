@@ -139,6 +139,8 @@ JAX_PARTS: dict[bool, dict[str, Any]] = {
 }
 """Envs at the same time and minibatches of PPO, on an accelerator and on a CPU. Physics takes nine tenths of the time,
 so many gradient steps (4 x ``minibatches`` per iteration) cost little."""
+FAR_GOALS = 0.2
+"""Share of the explorer's goals that are far, for robots in the open."""
 UNROLLS = range(10, 26)
 """Steps of each env per iteration of PPO, of which the smallest that divides the horizon is used."""
 
@@ -175,10 +177,15 @@ def unroll_of(horizon: int) -> int:
 
 def jax_explorer(facts: Facts) -> BeyondConfig:
     """41 million steps on an accelerator, and 320,000 on a CPU. An open floor is large: 102 million steps."""
-    open_floor = facts.accelerator and facts.env.feature_size == 2 and success_of(facts.env).unit == "units"
-    iterations = in_parts(2500 if open_floor else 1000, facts)
-    hidden = (256, 256) if facts.accelerator else (128, 128)
-    return BeyondConfig(iterations=iterations, unroll=facts.unroll, hidden=hidden, **JAX_PARTS[facts.accelerator])
+    unbounded = success_of(facts.env).unit == "units"
+    open_floor = facts.accelerator and facts.env.feature_size == 2 and unbounded
+    return BeyondConfig(
+        iterations=in_parts(2500 if open_floor else 1000, facts),
+        unroll=facts.unroll,
+        far=FAR_GOALS if unbounded else 0.0,
+        hidden=(256, 256) if facts.accelerator else (128, 128),
+        **JAX_PARTS[facts.accelerator],
+    )
 
 
 def in_parts(iterations: int, facts: Facts) -> int:

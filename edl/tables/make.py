@@ -49,6 +49,7 @@ from edl.tables.table import (
     RANDOM_MAZES,
     TLDR,
     Records,
+    Results,
     Row,
     TableSettings,
     check_names,
@@ -172,7 +173,12 @@ def write_table(folder: Folder, name: str, records: Records) -> None:
     lines = [f"    {json.dumps(key)}: {json.dumps(store.plain(rows[key]), allow_nan=False)}" for key in rows]
     head = f'{{\n  "table": {json.dumps(name)},\n  "title": {json.dumps(TABLES[name].title)},\n  "rows": {{\n'
     folder.write(f"{name}.json", (head + ",\n".join(lines) + "\n  }\n}\n").encode())
-    folder.write(f"{name}.md", f"# {TABLES[name].title}\n\n{TABLES[name].views[''](rows)}\n".encode())
+    folder.write(f"{name}.md", markdown_of(name, rows).encode())
+
+
+def markdown_of(name: str, rows: Results) -> str:
+    """The whole table as a page."""
+    return f"# {TABLES[name].title}\n\n{TABLES[name].views[''](rows)}\n"
 
 
 def label_of(row: Row) -> tuple[str, str, str]:
@@ -183,7 +189,7 @@ def jobs_of(rows: Sequence[Row]) -> list[Job]:
     """Rows grouped by their table and their programs. Slow jobs come first, and of these the ones that are tuned."""
     groups: dict[Hashable, list[Row]] = {}
     for row in rows:
-        key = (row.table, program_key(row.config), row.until, row.measure, row.prepare)
+        key = (row.table, program_key(row.config), row.until, row.measure, row.prepare, row.key if row.alone else None)
         if row.runner is not None:
             key = (row.table, row.config.env, shared_stage(row))
         groups.setdefault(key, []).append(row)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from edl.tables.table import Result, Results
+from edl.tables.table import Result, Results, total_steps
 
 NONE = "-"
 
@@ -31,6 +31,22 @@ def bold(text: str) -> str:
 def million(steps: int) -> str:
     """5220000 -> 5.22M."""
     return f"{steps / 1e6:.2f}M"
+
+
+def steps_cell(result: Result) -> str:
+    """The environment steps of all stages of a run."""
+    return million(total_steps(result)) if "steps" in result else NONE
+
+
+def mean_steps_cell(results: Sequence[Result]) -> str:
+    """The environment steps of a run, on average over several results."""
+    steps = [total_steps(each) for each in results if "steps" in each]
+    return million(round(sum(steps) / len(steps))) if steps else NONE
+
+
+def seconds_cell(result: Result) -> str:
+    """The seconds of a run with compilation and evaluation; older results do not have them."""
+    return f"{result['seconds']['total']:.0f} s" if "seconds" in result else NONE
 
 
 def facts_line(results: Results) -> str:

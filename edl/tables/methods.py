@@ -20,7 +20,7 @@ from edl.runs.points import Measure
 from edl.runs.result import Run
 from edl.tables import offline, published, tuning
 from edl.tables.budget import budget, budgeted
-from edl.tables.markdown import NONE, bold, facts_line, markdown_table, mean_cell, million, missing_line
+from edl.tables.markdown import NONE, bold, facts_line, markdown_table, mean_cell, million, missing_line, steps_cell
 from edl.tables.table import (
     COMPARED,
     EDL,
@@ -172,8 +172,7 @@ def maze_view(maze: str, results: Results) -> str:
         return f"{maze}: not measured."
     lines = [[label_of(RANDOM), *random_cells(found, COLUMNS), NONE]]
     for method, each in found.items():
-        steps = NONE if "failed" in each else million(total_steps(each))
-        lines.append([label_of(method), *(mean_cell(each, name) for name in COLUMNS), steps])
+        lines.append([label_of(method), *(mean_cell(each, name) for name in COLUMNS), steps_cell(each)])
     table = markdown_table([maze, *COLUMNS.values(), "steps"], lines)
     return f"{about(found)}\n\n{table}{missing_line([label_of(each) for each in COMPARED if each not in found])}"
 
@@ -192,8 +191,7 @@ def readme_view(results: Results) -> str:
         note = f", the best of {len(baselines)} baselines" if method in best else ""
         each, oracle = found[method], {EDL_ORACLE: "yes", EDL: "no"}.get(method, "")
         cells = [f"{each['mean'][name]:.2f}" if name in each.get("mean", {}) else NONE for name in README_COLUMNS]
-        steps = NONE if "failed" in each else million(total_steps(each))
-        lines.append([f"{SHORT_LABELS.get(method, label_of(method))}{note}", oracle, *cells, steps])
+        lines.append([f"{SHORT_LABELS.get(method, label_of(method))}{note}", oracle, *cells, steps_cell(each)])
     table = markdown_table([MAZES[-1], "oracle", *README_COLUMNS, "steps"], lines)
     return f"{about(found)}\n\n{table}"
 
@@ -206,11 +204,12 @@ def in_random_mazes(results: Results) -> dict[str, list[Result]]:
 
 
 def over_mazes(found: Sequence[Result], names: Iterable[str]) -> Result:
-    """Means and intervals over mazes, of the means over the seeds of each maze."""
+    """Means and intervals over mazes, of the means over the seeds of each maze; and the mean steps of a run."""
     names = [name for name in names if all(name in each["mean"] for each in found)]
     means = aggregate([{name: each["mean"][name] for name in names} for each in found])
     return {
         "num_seeds": len(found),
+        "steps": {"mean": round(float(np.mean([total_steps(each) for each in found])))},
         "mean": {name: means[name]["mean"] for name in names},  # type: ignore[index]
         "ci95": {name: means[name]["ci95"] for name in names},  # type: ignore[index]
     }
@@ -224,20 +223,22 @@ def random_view(results: Results) -> str:
     everything = {key: each for key, each in results.items() if key.startswith(f"{RANDOM_MAZES}:")}
     at_random = [each["random"] for each in next(iter(found.values()))]
     means = {name: f"{np.mean([each[name] for each in at_random]):.2f}" for name in COLUMNS if name in at_random[0]}
-    lines = [[label_of(RANDOM), "", *(means.get(name, NONE) for name in COLUMNS)]]
+    lines = [[label_of(RANDOM), "", *(means.get(name, NONE) for name in COLUMNS), NONE]]
     for method, each in found.items():
         runs = sum(len(result["per_seed"]) for result in each)
         pooled = over_mazes(each, COLUMNS)
-        lines.append([label_of(method), f"{len(each)}, {runs}", *(mean_cell(pooled, name) for name in COLUMNS)])
-    table = markdown_table(["random mazes", "mazes, runs", *COLUMNS.values()], lines)
+        cells = [*(mean_cell(pooled, name) for name in COLUMNS), steps_cell(pooled)]
+        lines.append([label_of(method), f"{len(each)}, {runs}", *cells])
+    table = markdown_table(["random mazes", "mazes, runs", *COLUMNS.values(), "steps"], lines)
     failed = [f"{label_of(each['method'])} in {each['env']}" for each in everything.values() if "failed" in each]
     notes = f"\n\nFailed: {', '.join(failed)}." if failed else ""
     missing = missing_line([label_of(each) for each in COMPARED if each not in found])
-    return f"{facts_line(everything)} Means and intervals over mazes.\n\n{table}{missing}{notes}"
+    facts = f"{facts_line(everything)} Means and intervals over mazes; `steps` are means per run."
+    return f"{facts}\n\n{table}{missing}{notes}"
 
 
 def overview(results: Results) -> str:
-    """All methods in all mazes, in one table: two metrics each."""
+    """All methods in all mazes, in one table: two metrics each, and the steps."""
     places = {maze: results_in(results, maze) for maze in (MAZES[0], MAZES[-1])}
     pooled = {method: over_mazes(each, OVERVIEW) for method, each in in_random_mazes(results).items()}
     everything = {**places, "random mazes": pooled}
@@ -246,9 +247,11 @@ def overview(results: Results) -> str:
         cells = [each.get(method, {}) for each in everything.values()]
         if any(cells):
             year = year_of(EDL if method == EDL_ORACLE else method)
-            measured = [mean_cell(each, name) for each in cells for name in OVERVIEW]
+            measured = [
+                text for each in cells for text in (*(mean_cell(each, name) for name in OVERVIEW), steps_cell(each))
+            ]
             lines.append([label_of(method), NONE if year is None else str(year), *measured])
-    head = ["method", "year", *(f"{place}: {name}" for place in everything for name in OVERVIEW)]
+    head = ["method", "year", *(f"{place}: {name}" for place in everything for name in (*OVERVIEW, "steps"))]
     return markdown_table(head, lines) if lines else "Not measured."
 
 

@@ -4,7 +4,8 @@
     ...
     <!-- end -->
 
-The name is that of a table, or ``table/view``. A block of a table without a JSON file is left alone.
+The name is that of a table, or ``table/view``. A block of a table without a JSON file is left alone. The Markdown files
+next to the JSON files have whole tables, and are filled too.
 """
 
 import re
@@ -13,7 +14,7 @@ from pathlib import Path
 from edl.config import ConfigError, check_name
 from edl.runs.store import Folder
 from edl.tables import TABLES
-from edl.tables.make import read_rows
+from edl.tables.make import markdown_of, read_rows
 
 BLOCK = re.compile(r"(?P<begin><!-- table: (?P<name>[\w/]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
 DEFAULT_PAGES = ("README.md", "docs/results.md", "docs/explorers.md", "docs/robots.md")
@@ -50,4 +51,19 @@ def fill_pages(pages: list[Path], folder: Folder, *, write: bool = True) -> list
             changed.append(page)
             if write:
                 page.write_text(after, "utf-8")
+    return changed
+
+
+def fill_files(folder: Folder, *, write: bool = True) -> list[Path]:
+    """Write the Markdown files of all tables that have a JSON file, and return those that change."""
+    changed = []
+    for name in TABLES:
+        rows, file = read_rows(folder, name), f"{name}.md"
+        if not rows:
+            continue
+        text = markdown_of(name, rows).encode()
+        if not folder.has(file) or folder.read(file) != text:
+            changed.append(folder.place(file))
+            if write:
+                folder.write(file, text)
     return changed

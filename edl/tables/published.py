@@ -6,7 +6,7 @@ A verdict compares our 95 % interval with the published mean: *higher*, *lower*,
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from edl.tables.markdown import NONE, facts_line, markdown_table, mean_cell
+from edl.tables.markdown import NONE, facts_line, markdown_table, mean_cell, mean_steps_cell
 from edl.tables.table import LEADS_MAZES, Result, Results
 
 LEADS = {
@@ -64,9 +64,10 @@ def leads_view(results: Results) -> str:
             published = NONE if value is None else f"{value:.1f}"
             judged = NONE if value is None else verdict(each, "skill_coverage", value, 100.0)
             line.append(f"{ours} / {published} / {judged}" if value is not None else ours)
-        lines.append(line)
-    head = ["method", *(f"{maze}: ours / published / verdict" for maze in LEADS_MAZES)]
-    return f"{facts_line(found)} {LEADS_REASON}\n\n{markdown_table(head, lines)}"
+        lines.append([*line, mean_steps_cell([each for each in found.values() if each["method"] == method])])
+    head = ["method", *(f"{maze}: ours / published / verdict" for maze in LEADS_MAZES), "steps"]
+    facts = f"{facts_line(found)} {LEADS_REASON} `steps` are ours: the mean per run over the mazes."
+    return f"{facts}\n\n{markdown_table(head, lines)}"
 
 
 def information_view(results: Results) -> str:

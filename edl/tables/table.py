@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
+from edl.artifacts import SkillPolicy
 from edl.baselines import FAMILIES, METHODS, family_of
 from edl.baselines.goal_skills import medoids
 from edl.baselines.pick_rules import TargetAsGoal
@@ -90,7 +92,8 @@ class Row(NamedTuple):
     ``until`` is the last stage of the run. ``measure`` is a module-level function that computes further numbers. With
     a ``runner``, the row is not a run that is evaluated as usual: the runner does all of it. ``prepare`` is a
     module-level function that changes the run before its evaluation. ``drawing`` computes what a figure shows; a result
-    without it is finished all the same.
+    without it is finished all the same. A row ``alone`` is a job of its own: its run shares no program with others, so
+    it is an execution of its own with its own time.
     """
 
     table: str
@@ -102,6 +105,7 @@ class Row(NamedTuple):
     runner: "Runner | None" = None
     prepare: Callable[[Run], Run] | None = None
     drawing: Measure | None = None
+    alone: bool = False
 
     @property
     def identity(self) -> str:
@@ -145,16 +149,19 @@ def with_explorers_policy(run: Run) -> Run:
     """An exploration as a run with skills: the explorer's policy, for goals that are the medoids of its states."""
     assert run.states is not None
     assert run.states.policy is not None
-    examples = jax.jit(jax.vmap(lambda samples: medoids(samples, run.config.num_skills)))
-    goals = examples(jnp.asarray(run.states.samples))
-    policy = dataclasses.replace(run.states.policy, codes=goals, goals=goals, pick=TargetAsGoal())
-    return dataclasses.replace(run, policy=policy)
+
+    def with_goals(samples: Float[Array, "n s"], policy: SkillPolicy) -> SkillPolicy:
+        goals = medoids(samples, run.config.num_skills)
+        return dataclasses.replace(policy, codes=goals, goals=goals, pick=TargetAsGoal())
+
+    policies = jax.jit(jax.vmap(with_goals))(jnp.asarray(run.states.samples), run.states.policy)
+    return dataclasses.replace(run, policy=policies)
 
 
 @functools.lru_cache(maxsize=8)
-def maze_names(count: int) -> tuple[str, ...]:
-    """The names of the first random mazes of the fixed sequence."""
-    return tuple(spec.name for spec in random_mazes(count))
+def maze_names(count: int, first: int = 0) -> tuple[str, ...]:
+    """The names of ``count`` random mazes of the fixed sequence, from number ``first`` on."""
+    return tuple(spec.name for spec in random_mazes(first + count)[first:])
 
 
 def setting(config: Any, path: str) -> Any:
@@ -194,6 +201,7 @@ def result_of(row: Row, metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **made_by(row),
         "steps": metrics["steps"],
+        "seconds": metrics["seconds"],
         "mean": {name: round(means[name]["mean"], 4) for name in names},  # type: ignore[index]
         "ci95": {name: [round(end, 4) for end in means[name]["ci95"]] for name in names},  # type: ignore[index]
         "random": rounded(metrics.get("random") or {}),

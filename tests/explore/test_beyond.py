@@ -56,12 +56,14 @@ CORNERS = np.array([[0, 0], [6, 0], [0, 8], [6, 8]]) + 0.5
 SPREAD = (25 + 1 / 12) ** 0.5
 
 
-def test_reward_is_progress_and_a_bonus_near_the_goal():
-    path, goal = [[3.0, 0.0], [3.0, 2.0], [3.0, 3.9], [0.0, 4.0]], (3.0, 4.0)
+def test_reward_is_progress_and_a_bonus_that_grows_towards_the_goal():
+    path, goal = [[3.0, 0.0], [3.0, 2.0], [3.0, 3.9], [3.0, 4.0], [0.0, 4.0]], (3.0, 4.0)
     config = dataclasses.replace(CONFIG, radius=0.05, bonus=0.6)
     rewards = jax.vmap(partial(beyond_objective(ENV, config).reward, visiting(CORNERS)))(episodes_of([path], [goal]))
-    # Distances to the goal: 4, 2, 0.1, 3. The bonus is 0.6 / 4 steps, within 0.05 * 5.01.
-    np.testing.assert_allclose(rewards[0], [2 / SPREAD, 1.9 / SPREAD + 0.15, -2.9 / SPREAD], rtol=1e-4)
+    # Distances to the goal: 4, 2, 0.1, 0, 3. The bonus at the goal is 0.6 / 4 steps, and it is 0 beyond 0.05 * 5.01.
+    near = 0.15 * (1 - 0.1 / (0.05 * SPREAD))
+    wanted = [2 / SPREAD, 1.9 / SPREAD + near, 0.1 / SPREAD + 0.15, -3 / SPREAD]
+    np.testing.assert_allclose(rewards[0], wanted, rtol=1e-4)
 
 
 def test_the_rewards_of_parts_are_those_of_the_episode():
@@ -114,6 +116,17 @@ def test_goals_lie_beyond_the_visited_cells_by_the_margin():
     np.testing.assert_allclose(noise.mean(axis=0), 0.0, atol=0.05)
     np.testing.assert_allclose(noise.std(axis=0), 0.2 * SPREAD / 2**0.5, rtol=0.05)
     assert np.mean(np.any(np.floor(goals) != np.floor(inside), axis=1)) > 0.5
+
+
+def test_far_goals_are_twice_as_far_from_the_centre():
+    centre = CORNERS.mean(axis=0)
+    near = draw_goals(visiting(CORNERS), dataclasses.replace(CONFIG, margin=0.0))
+    far = draw_goals(visiting(CORNERS), dataclasses.replace(CONFIG, margin=0.0, far=1.0))
+    np.testing.assert_allclose(far - centre, 2 * (near - centre), rtol=1e-4, atol=1e-4)  # the same keys
+    some = draw_goals(visiting(CORNERS), dataclasses.replace(CONFIG, margin=0.0, far=0.25))
+    moved = np.abs(some - near).max(axis=1) > 1e-3
+    assert np.mean(moved) == pytest.approx(0.25, abs=0.03)
+    np.testing.assert_array_equal(some[moved], far[moved])
 
 
 def test_goals_and_rewards_scale_with_the_coordinates():

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edl.explore.visited import empty_cells, empty_particles, median_distance, unit_of_spread
+from edl.explore.visited import centre_and_distance, empty_cells, empty_particles, unit_of_spread
 
 KEYS = jax.random.split(jax.random.key(0), 8)
 ONES = jnp.ones(2)
@@ -94,12 +94,20 @@ def test_spread_is_the_median_distance_from_the_centre():
     assert add(empty_particles(ONES, 8, 2), square).spread == pytest.approx(5.0)
 
 
+@pytest.mark.parametrize("empty", [empty_cells(2 * ONES, 0.5, 8, 1), empty_particles(2 * ONES, 8, 2)])
+def test_the_centre_is_in_the_coordinates_of_the_env(empty):
+    square = np.array([[0, 0], [6, 0], [0, 8], [6, 8]]) + 0.5
+    np.testing.assert_allclose(add(empty, square).centre, [3.5, 4.5], rtol=1e-6)
+
+
 def test_an_outlier_hardly_changes_the_spread():
     disc = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     disc = np.concatenate([disc[(disc**2).sum(axis=1) < 1], np.full((1, 2), 1e4)])
     real = jnp.arange(len(disc) + 5) < len(disc)
     padded = jnp.asarray(np.concatenate([disc, np.full((5, 2), 7.0)]), jnp.float32)
-    assert median_distance(padded, real) == pytest.approx(0.5**0.5, abs=0.03)
+    centre, distance = centre_and_distance(padded, real)
+    np.testing.assert_allclose(centre, 0.0, atol=0.05)
+    assert distance == pytest.approx(0.5**0.5, abs=0.03)
 
 
 @pytest.mark.parametrize("size", [2, 6])

@@ -1,5 +1,6 @@
 """Runs with MuJoCo models: from the XML to the report, and what happens if the physics diverge."""
 
+import dataclasses
 import json
 
 import jax
@@ -10,13 +11,14 @@ import edl
 from edl.config import ConfigError
 from edl.discover.kmeans import KMeansConfig
 from edl.envs.host import EnvError
-from edl.envs.mjx import render
+from edl.envs.mjx import physics, render
 from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
-from edl.runs import evaluation, films
+from edl.runs import driver, evaluation, films, session, store, tensors
 from edl.runs.config import RunConfig
 from edl.runs.cross_check import cross_check, describe_cross_check
+from edl.runs.progress import SilentProgress
 from edl.runs.result import load
 from edl.runs.run import execute_run
 from tests.envs.mjx.models import BALL, UNSTABLE, write
@@ -123,3 +125,59 @@ def test_physics_that_diverges_ends_the_run_with_one_error(tmp_path):
         edl.run(name, out=tmp_path / "run", until="explore", **EXPLORE)
     assert not (tmp_path / "run" / "states.safetensors").exists()
     assert (tmp_path / "run" / "config.json").exists()
+
+
+class BreakingPhysics(SilentProgress):
+    """Stands in for MJX, because it compiles faster. Positions are NaN while it is ``broken``.
+
+    It breaks after iteration 2 of stage 3. The compiled programs look at ``broken`` in every step.
+    """
+
+    def __init__(self):
+        self.broken = False
+
+    def __call__(self, model, state, control, walls):
+        factor = jax.pure_callback(
+            lambda _: np.float32(np.nan if self.broken else 1.0),
+            jax.ShapeDtypeStruct((), np.float32),
+            control,
+            vmap_method="sequential",
+        )
+        return state._replace(qpos=factor * (state.qpos + 0.1 * control))
+
+    def stage_advanced(self, stage, progress):
+        self.broken = self.broken or (stage == "learn" and progress.iteration == 2)
+
+
+def test_nan_after_a_checkpoint_loses_one_chunk_and_the_run_can_be_resumed(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(session, "CHECKPOINT_COST", 0.0)
+    breaking = BreakingPhysics()
+    monkeypatch.setattr(physics, "_simulate", breaking)
+    name, out = write(tmp_path, BALL.replace("ball", "breaking")), tmp_path / "run"  # no other test compiles this model
+    learner = dataclasses.replace(SETTINGS["learner"], ppo=dataclasses.replace(PPO, iterations=4))
+    settings = {**SETTINGS, "learner": learner, "num_seeds": 1, "until": "learn"}
+    with pytest.raises(EnvError, match=r"robot.xml' has NaN in its state between iterations 2 and 3: its physics"):
+        edl.run(name, out=out, progress=breaking, **settings)
+
+    checkpoint = (out / store.CHECKPOINT).read_bytes()
+    notes = tensors.notes_of(checkpoint, "the checkpoint")
+    assert (notes["stage"], notes["iteration"]) == ("learn", 2)
+    numbers = [x for x in tensors.arrays_of(checkpoint, "the checkpoint").values() if x.dtype == np.float32]
+    assert numbers
+    assert all(np.isfinite(x).all() for x in numbers)
+    stopped = edl.load(out)
+    assert stopped.states.samples.shape == (64, 2)
+    assert stopped.skills is not None
+    assert stopped.policy is None
+    with pytest.raises(EnvError, match="between iterations 2 and 3"):
+        edl.run(name, out=out, resume=True, **settings)
+    assert (out / store.CHECKPOINT).read_bytes() == checkpoint
+
+    breaking.broken = False
+    resumed = edl.run(name, out=out, resume=True, **settings)
+    for ours, never_broken in zip(
+        jax.tree.leaves(resumed.policy), jax.tree.leaves(edl.run(name, **settings).policy), strict=True
+    ):
+        np.testing.assert_array_equal(ours, never_broken)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from edl.config import ConfigError
-from edl.tables import TABLES, make, mazes, methods, training, tuning
+from edl.tables import TABLES, make, mazes, methods, seeds, training, tuning
 from edl.tables.make import expand, jobs_of, make_tables
-from edl.tables.table import is_finished, maze_names, with_explorers_policy
+from edl.tables.table import folder_name, is_finished, maze_names, with_explorers_policy
 from tests.tables.tiny import SETTINGS
 
 BASELINE = SETTINGS._replace(methods=("reverse_mi",))
@@ -159,7 +159,8 @@ def test_the_five_best_baselines_go_to_the_random_mazes():
     assert mazes.best_baselines(settings, records) == order[:5]
     rows = mazes.rows(settings, records)
     assert [row.facts["method"] for row in rows[::2]] == ["edl", "edl_default", *order[:5]]
-    assert {row.config.env for row in rows} == set(maze_names(2))
+    assert {row.config.env for row in rows} == set(maze_names(2, mazes.FIRST_MAZE))
+    assert not {row.config.env for row in rows}.intersection(maze_names(61))  # these were looked at
     assert all(row.table == "mazes" for row in rows)
     assert [len(job.rows) for job in jobs_of(rows)] == [2, 2, 2, 4, 2, 2]  # EDL's two settings are one program
 
@@ -203,6 +204,18 @@ def test_slow_methods_start_first_and_tuned_ones_before_they_tune_others():
     assert set(titles[3:]) == {"tuning: reverse_mi", "tuning: map_elites"}
 
 
+def test_the_second_execution_of_many_seeds_is_a_job_of_its_own():
+    settings = SETTINGS._replace(mazes=("bottleneck", "spiral"))
+    first, again, hard = seeds.seed_rows(settings, {})
+    assert [row.key for row in (first, again, hard)] == ["bottleneck", "bottleneck/again", "spiral"]
+    assert first.config == again.config
+    assert first.identity == again.identity  # a stored result stays valid
+    assert folder_name(first) != folder_name(again)
+    assert sorted(len(job.rows) for job in jobs_of([first, again, hard])) == [1, 1, 1]
+    assert seeds.seed_rows(settings._replace(mazes=("spiral",)), {}) == [hard]
+    assert seeds.seed_rows(settings._replace(methods=("metra",)), {}) == []
+
+
 def test_the_rows_of_tldr_end_with_exploring():
     (row,) = methods.rows(SETTINGS._replace(methods=("tldr",), tuned=False), {})
     assert row.until == "explore"
@@ -238,7 +251,7 @@ def test_all_tables_with_worker_processes(tmp_path):
     assert {path.stem for path in (tmp_path / "out").glob("*.json")} == set(usual)
     counts = {name: len(rows_in(tmp_path / "out", name)) for name in usual}
     assert counts == {
-        **{"tuning": 4 * 9, "methods": 4, "mazes": 4, "seeds": 2, "paper_mazes": 2},
+        **{"tuning": 4 * 9, "methods": 4, "mazes": 4, "seeds": 3, "paper_mazes": 2},
         **{"downstream": 2, "explorers": 2, "explorers_million": 2},
     }
     for name in usual:
@@ -256,8 +269,11 @@ def test_explorers_seeds_and_random_mazes_end_to_end(tmp_path):
     assert len(curve["mean"]) == len(curve["env_steps"]) == 100
     assert all(low <= mean <= high for low, mean, high in zip(curve["low"], curve["mean"], curve["high"], strict=True))
     assert explored["mean"]["data_coverage_100k"] == pytest.approx(curve["mean"][-1], abs=1e-3)
-    many = rows_in(tmp_path / "out", "seeds")["bottleneck"]
+    measured = rows_in(tmp_path / "out", "seeds")
+    many, again = measured["bottleneck"], measured["bottleneck/again"]
     assert [seed["seed"] for seed in many["per_seed"]] == [300, 301, 302]
+    assert again["per_seed"] == many["per_seed"]  # on a CPU, an execution can be repeated exactly
+    assert many["seconds"]["total"] > many["seconds"]["learn"] > 0
     assert all(seed["failed_skills"] for seed in many["per_seed"])  # nothing was learned
     page = (tmp_path / "out" / "seeds.md").read_text()
     assert "| bottleneck | 3 from 300 | " in page

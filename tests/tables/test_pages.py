@@ -9,7 +9,7 @@ from edl.cli import main
 from edl.config import ConfigError
 from edl.runs.store import Folder
 from edl.tables import TABLES
-from edl.tables.pages import BLOCK, DEFAULT_PAGES, block_content, fill, fill_pages
+from edl.tables.pages import BLOCK, DEFAULT_PAGES, block_content, fill, fill_files, fill_pages
 
 ROOT = Path(__file__).parents[2]
 RESULT = {
@@ -44,9 +44,9 @@ def test_a_block_is_filled_and_the_rest_is_kept(folder):
         "before\n<!-- table: seeds -->\n2 seeds from 0; 1 x H200; edl 1.0 (0123456+); 2030-01-01.\n"
     )
     assert filled.endswith("\n<!-- end -->\nafter\n")
-    assert "| spiral | 2 from 0 | 0.500 | 0.020 | 1 | 0.40 |" in filled
+    assert "| spiral | 2 from 0 | 0.500 | 0.020 | 1 | 0.40 | 1.00M | - |" in filled
     assert "* spiral: 1 (0.020, skills 1, 4)" in filled
-    assert "Not measured: bottleneck." in filled
+    assert "Not measured: bottleneck, bottleneck (again)." in filled
     assert "old" not in filled
     assert fill(filled, folder, "page.md") == filled
 
@@ -77,7 +77,8 @@ def test_the_command_fills_and_checks_pages(folder, tmp_path, capsys):
     assert f"differs   {page}\n" in capsys.readouterr().out
     assert page.read_text() == PAGE
     assert main([*words, "--fill"]) == 0
-    assert f"filled    {page}\n" in capsys.readouterr().out
+    assert f"filled    {page}\nfilled    {folder.path / 'seeds.md'}\n" in capsys.readouterr().out
+    assert (folder.path / "seeds.md").read_text().startswith("# Many seeds, and a hard maze\n\n2 seeds from 0; ")
     assert main([*words, "--check"]) == 0
     assert main(["tables", "--pages", str(tmp_path / "no.md"), "--check"]) == 2
     assert main(["tables", "sedes"]) == 2
@@ -98,4 +99,5 @@ def test_the_committed_pages_have_the_committed_results():
     assert {"methods/square", "methods/bottleneck", "methods/readme", "mazes/methods", "seeds"} <= set(blocks)
     for name in blocks:
         block_content(name, folder, "a page")  # rejects unknown names
-    assert fill_pages(pages, folder, write=False) == [], "run `edl tables --fill`"
+    changed = [*fill_pages(pages, folder, write=False), *fill_files(folder, write=False)]
+    assert changed == [], "run `edl tables --fill`"

@@ -7,6 +7,7 @@ from edl.envs import layout_of
 from edl.tables import mazes, methods, offline, published, seeds, training, tuning
 from edl.tables.explorers import TABLE as EXPLORERS
 from edl.tables.markdown import facts_line, markdown_table, mean_cell, million, missing_line
+from edl.tables.table import maze_names
 
 MADE = {"seed": 0, "num_seeds": 2, "edl": "1.0", "commit": None, "device": "1 x H200", "date": "2030-01-01"}
 
@@ -103,17 +104,43 @@ def test_random_mazes_have_means_worst_runs_and_shares_over_all_runs():
     _, _, edl, metra = lines_of(text)
     assert edl == ["**EDL**", "2, 4", "2.00", "4.00", "-", "0.950", "0.880", "0.250", "1.00M"]
     assert metra == ["`metra`", "1, 1", "7.00", "7.00", "-", "-", "-", "-", "1.00M"]
-    assert "Not measured: **EDL**, default settings." in text
+    assert "Not measured: **EDL** with default settings, 4 of the 5 best baselines." in text
     assert lines_of(mazes.edl_view(results))[2][3:] == ["0.930", "0.880", "1.50"]
+
+
+def test_mazes_that_were_looked_at_have_lines_of_their_own():
+    fresh, known = maze_names(1, mazes.FIRST_MAZE)[0], maze_names(1, mazes.FIRST_MAZE - 1)[0]
+    success = {fresh: 1.0, known: 0.5}
+    results = {f"{env}/edl": result("edl", env, mean={}, per_seed=[{"goal_success": success[env]}]) for env in success}
+    ours, looked_at = lines_of(mazes.view(results))[2:]
+    assert ours[0] == "**EDL**"
+    assert looked_at[0] == "**EDL**; mazes 0 to 60, of which some were looked at"
+    assert [ours[5], looked_at[5]] == ["1.000", "0.500"]
+    old = {key: each for key, each in results.items() if each["env"] == known}
+    text = mazes.TABLE.views[""](old)
+    assert "Not measured: **EDL**, **EDL** with default settings, 5 of the 5 best baselines." in text
+    assert "## EDL, maze by maze\n\nNot measured.\n\n## EDL, mazes 0 to 60, of which" in text
 
 
 def test_seeds_below_the_limit_are_listed_with_their_failed_skills():
     success = [(0.98, []), (0.9, [3]), (0.5, [1, 4]), (0.96, [])]
     per_seed = [{"goal_success": value, "failed_skills": failed} for value, failed in success]
-    text = seeds.seeds_view({"bottleneck": result("edl", mean={"skill_coverage": 0.6}, per_seed=per_seed)})
-    assert lines_of(text)[2] == ["bottleneck", "4 from 0", "0.835", "0.500", "3", "0.60"]
+    many = result("edl", mean={"skill_coverage": 0.6}, per_seed=per_seed)
+    again = many | {"seconds": {"compile": 20.0, "learn": 80.0, "total": 100.4}, "per_seed": [many["per_seed"][0]]}
+    text = seeds.seeds_view({"bottleneck": many, "bottleneck/again": again})
+    numbers = ["0.835", "0.500", "3", "0.60", "1.00M"]
+    assert lines_of(text)[2] == ["bottleneck", "4 from 0", *numbers, "-"]  # an older result without its time
+    assert lines_of(text)[3] == ["bottleneck (again)", "1 from 0", "0.980", "0.980", "0", "0.60", "1.00M", "100 s"]
     assert "* bottleneck: 1 (0.900, skill 3); 2 (0.500, skills 1, 4); 3 (0.960, no skill alone)" in text
     assert "Not measured: spiral." in text
+    assert "Not measured: bottleneck (again), spiral." in seeds.seeds_view({"bottleneck": many})
+
+
+def test_the_papers_mazes_have_steps_with_and_without_an_oracle():
+    each = result("edl", "tree", mean={}, per_seed=[{"goal_success": 1.0}, {"goal_success": 0.9}])
+    each["random"] = {"goal_success": 0.02}
+    rows = lines_of(seeds.paper_view({"tree/edl": each}))
+    assert rows[5] == ["tree", "-", "-", "0.950, 0.900", "1.00M", "0.02"]
 
 
 def test_the_best_point_of_a_grid_is_shown_next_to_the_defaults():
@@ -150,15 +177,18 @@ def test_all_mazes_are_one_table_with_means_over_random_mazes():
         ),
         "random:b/csf": result(
             "csf", "random:b", mean={"best_skill_distance": 4.0, "skill_coverage": 0.7}, per_seed=[{}]
-        ),
+        )
+        | {"steps": {"learn": 3_000_000}},
         "random:b/lsd": {**MADE, "method": "lsd", "env": "random:b", "failed": "not finite"},
     }
     head, _, row = lines_of(methods.overview(results))
     assert head[:2] == ["method", "year"]
-    assert row[:6] == ["`csf`", "2025", "1.50 [1.40, 1.60]", "0.90 [0.80, 1.00]", "-", "-"]
-    assert row[6].startswith("3.00 [")
+    assert row[:8] == ["`csf`", "2025", "1.50 [1.40, 1.60]", "0.90 [0.80, 1.00]", "1.00M", "-", "-", "-"]
+    assert row[8].startswith("3.00 [")
+    assert row[-1] == "2.00M"
     text = methods.random_view(results)
     assert lines_of(text)[3][:2] == ["`csf`", "2, 2"]
+    assert lines_of(text)[3][-1] == "2.00M"
     assert "Failed: `lsd` in random:b." in text
     assert "Not measured: `reverse_mi`, " in text
     assert methods.random_view({}) == "Random mazes: not measured."
@@ -171,8 +201,8 @@ def test_published_numbers_have_a_verdict_by_the_interval():
     assert published.verdict(each, "skill_coverage", 101.0, 100.0) == "lower"
     assert published.verdict({}, "skill_coverage", 0.5) == "-"
     rows = lines_of(published.leads_view({"leads_u/lsd": each}))
-    assert rows[2] == ["`lsd`", "- / 99.8 / -", "90.0 / 79.8 / higher", "- / 70.0 / -"]
-    assert rows[-1] == ["LEADS", "- / 100.0 / -", "- / 96.0 / -", "- / 90.8 / -"]
+    assert rows[2] == ["`lsd`", "- / 99.8 / -", "90.0 / 79.8 / higher", "- / 70.0 / -", "1.00M"]
+    assert rows[-1] == ["LEADS", "- / 100.0 / -", "- / 96.0 / -", "- / 90.8 / -", "-"]
     assert lines_of(published.information_view({"square/cic": each}))[-1][:5] == [
         *("`cic`", "1.71", "1.72 [1.62, 1.82]", "-", "equal")
     ]
