@@ -4,6 +4,7 @@ A preset gives every setting a value, a saved config.json may change some, and t
 """
 
 import dataclasses
+import itertools
 import math
 import reprlib
 import types
@@ -166,7 +167,17 @@ def _to_float(value: Any, where: str) -> float:
 def differences(before: RunConfig, now: RunConfig) -> list[str]:
     """The settings in which two configs differ."""
     pairs = _paired_settings(to_json(before), to_json(now), "")
-    return [f"{path} was {a!r} and is now {b!r}" for path, a, b in pairs if a != b]
+    return [_difference(path, a, b) for path, a, b in pairs if a != b]
+
+
+def _difference(path: str, before: Any, now: Any) -> str:
+    """A setting that differs, in words. Of texts with many lines, e.g. the XML of a robot, only the first such line."""
+    where = path
+    if isinstance(before, str) and isinstance(now, str) and "\n" in before + now:
+        lines = itertools.zip_longest(before.split("\n"), now.split("\n"))
+        number, before, now = next((i, a, b) for i, (a, b) in enumerate(lines, 1) if a != b)
+        where = f"line {number} of {path}"
+    return f"{where} was {before!r} and is now {now!r}"
 
 
 def _paired_settings(one: Mapping, other: Mapping, where: str) -> Iterable[tuple[str, Any, Any]]:

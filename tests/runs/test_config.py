@@ -102,6 +102,16 @@ def test_differences_are_listed_by_path():
     assert differences(one, other) == ["num_skills was 5 and is now 6", "explorer.inner.rate was 0.5 and is now 0.25"]
 
 
+def test_of_long_texts_only_the_first_line_that_differs_is_shown():
+    one = RunConfig(maze="<a>\n<b/>\n</a>")
+    assert differences(one, dataclasses.replace(one, maze="<a>\n<c/>\n</a>")) == [
+        "line 2 of maze was '<b/>' and is now '<c/>'"
+    ]
+    assert differences(one, dataclasses.replace(one, maze="<a>\n<b/>\n</a>\n")) == [
+        "line 4 of maze was None and is now ''"
+    ]
+
+
 def test_the_closest_name_is_suggested():
     check_name("oracle", ["oracle", "frontier"], "explorer")
     with pytest.raises(
