@@ -17,8 +17,8 @@ from edl.tables.table import MAZES, Results
 
 RANDOM_COLOURS = ("#9a9a9a", "#3a3a3a")
 """Greys, which the palette does not have: the random baselines are no explorers."""
-LINES = {"drift": {"linewidth": 4.5, "alpha": 0.45}} | {name: {"linestyle": "--"} for name in RANDOM}
-"""Lines that are not solid and thin. ``drift`` is broad and pale, because ``beyond`` has nearly the same curves."""
+LINES = {name: {"linestyle": "--"} for name in RANDOM}
+"""Lines that are not solid."""
 LEGEND_COLUMNS = 6
 
 

@@ -46,7 +46,7 @@ class Options:
     methods: tuple[str, ...] = ()
     """Measure only the rows of these methods or explorers."""
     mazes: tuple[str, ...] = ()
-    """Measure only the rows of these mazes or robots."""
+    """Measure only the rows of these mazes, robots or Gymnasium envs."""
     untuned: bool = False
     """Give all methods their default settings instead of tuning them."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("docs/results/tables")

@@ -1,9 +1,10 @@
 """Presets: a value for every setting. ``fast`` is ours, tuned for time to quality; ``paper`` is the paper's recipe.
 
-The defaults of every method's config are those of ``fast`` in a maze. Other envs have recipes of their own, in one dict
-per kind of env: `JAX` for envs in JAX, such as robots on MJX, and `HOST` for envs outside of JAX. Recipes for envs in
-JAX also depend on the device, because an accelerator steps thousands of envs at once. The choice is made here and only
-here: config.json has plain numbers, and a run that is resumed elsewhere keeps them.
+The defaults of every method's config are those of ``fast`` in a maze, except for the methods in `FAST`. Other envs have
+recipes of their own, in one dict per kind of env: `JAX` for envs in JAX, such as robots on MJX, and `HOST` for envs
+outside of JAX. Recipes for envs in JAX also depend on the device, because an accelerator steps thousands of envs at
+once. The choice is made here and only here: config.json has plain numbers, and a run that is resumed elsewhere keeps
+them.
 
 `PAPER` lists the methods that have a recipe in ``paper``:
 those that the paper runs, and the discoverers that can take the place of its VQ-VAE. All other methods reject the
@@ -68,6 +69,21 @@ PAPER: dict[str, Callable[[str], Any]] = {
     "learn": learn.paper,
 }
 """The paper's recipe for each method (and for ``learn``) that has one, as a function of the name of the env."""
+BEYOND_SMALL: dict[str, Any] = {
+    "rollouts": 20,
+    "margin": 0.2,
+    "hidden": (128, 128),
+    "learning_rate": 3e-3,
+    "entropy_weight": 0.01,
+}
+"""Settings of `beyond` where the steps are few: many iterations of few episodes. The defaults of its config are for
+robots, thousands of which step at once: 100,000 steps in a maze would be one iteration. Chosen in square and tree
+(docs/explorers.md)."""
+FAST: dict[str, Callable[[str], Any]] = {
+    # It records all episodes of a million steps.
+    "beyond": lambda env: BeyondConfig(iterations=100, minibatches=8, episodes=32_768, **BEYOND_SMALL),
+}
+"""Recipes for mazes of methods whose defaults are for other envs."""
 LEARN = Method(learn.LearnConfig, learn.learn)
 """Stage 3, which has one method."""
 
@@ -92,6 +108,8 @@ HOST: dict[str, Callable[[RunConfig], Any]] = {
     "random_walk": lambda config: RandomWalkConfig(iterations=20, rollouts=64),
     "knn": lambda config: KNNConfig(iterations=40, rollouts=64),
     "hindsight": lambda config: HindsightConfig(sac=host_sac(config, iterations=60)),
+    # Whole episodes: the envs of a host are not part of a checkpoint, so no other process could go on with a part.
+    "beyond": lambda config: BeyondConfig(iterations=120, minibatches=32, **BEYOND_SMALL),
     "learn": lambda config: host_learner(config),
 }
 """Recipes for envs outside of JAX (Gymnasium): they step slowly and their features have no common unit."""
@@ -217,8 +235,8 @@ def jax_directions(facts: Facts) -> dict[str, Any]:
     return robot_directions(facts.env.feature_size >= 2, **jax_sac(facts))
 
 
-RECIPES: dict[str, Mapping[str, Callable[[str], Any]]] = {"fast": {}, "paper": PAPER}
-"""The presets. In ``fast``, methods have the defaults of their configs."""
+RECIPES: dict[str, Mapping[str, Callable[[str], Any]]] = {"fast": FAST, "paper": PAPER}
+"""The presets. In ``fast``, most methods have the defaults of their configs."""
 METHOD_OF = {"explorer": "explore", "scout": "explore", "discoverer": "discover"}
 """The setting that names the method of a nested config (``method`` for the others)."""
 

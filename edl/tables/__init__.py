@@ -3,7 +3,7 @@
 To add a table, write a module with a `Table` and add an entry.
 """
 
-from edl.tables import downstream, explorers, mazes, methods, robots, seeds, training, tuning
+from edl.tables import downstream, explorers, gymnasium_explorers, mazes, methods, robots, seeds, training, tuning
 from edl.tables.table import Table, TableSettings
 
 TABLES: dict[str, Table] = {
@@ -15,6 +15,7 @@ TABLES: dict[str, Table] = {
     downstream.NAME: downstream.TABLE,
     explorers.NAME: explorers.TABLE,
     explorers.LONG: explorers.LONG_TABLE,
+    gymnasium_explorers.NAME: gymnasium_explorers.TABLE,
     training.COVERAGE: training.COVERAGE_TABLE,
     training.ENVS: training.ENVS_TABLE,
     robots.NAME: robots.TABLE,

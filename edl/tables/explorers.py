@@ -37,9 +37,9 @@ README = ("random", "persistent random", "smm", "frontier")
 
 
 def explorers() -> dict[str, tuple[str, Any]]:
-    """The explorer and its settings, by the name in the table."""
+    """The explorer and its settings, by the name in the table. None means those of the preset."""
     left_out = (*WITHOUT_STEPS, "random_walk", "hindsight")  # the last one needs an env that shows the time left
-    chosen = {name: (name, method.config()) for name, method in explore.METHODS.items() if name not in left_out}
+    chosen = {name: (name, None) for name in explore.METHODS if name not in left_out}
     return chosen | {name: ("random_walk", config) for name, config in RANDOM.items()}
 
 
@@ -92,13 +92,13 @@ def view(table: str, results: Results) -> str:
 
 def readme_view(results: Results) -> str:
     """A few explorers, without intervals."""
-    lines = []
+    lines, shown = [], {key: each for key, each in results.items() if each["method"] in README}
     for maze in MAZES:
         found = [results.get(f"{maze}/{name}", {}).get("mean", {}).get(METRIC[NAME]) for name in README]
         cells = [NONE if each is None else f"{each:.2f}" for each in found[:-1]]
         lines.append([maze, *cells, NONE if found[-1] is None else bold(f"{found[-1]:.3f}")])
     head = ["", *README[:-1], bold(README[-1])]
-    return f"{facts_line(results)}\n\n{markdown_table(head, lines)}"
+    return f"{facts_line(shown or results)}\n\n{markdown_table(head, lines)}"
 
 
 TABLE = Table(

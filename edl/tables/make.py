@@ -36,6 +36,8 @@ from edl.runs.resolve import Context
 from edl.runs.store import Folder
 from edl.tables import TABLES
 from edl.tables.explorers import explorers
+from edl.tables.gymnasium_explorers import EXPLORERS as GYMNASIUM_EXPLORERS
+from edl.tables.gymnasium_explorers import PLANES
 from edl.tables.mazes import EDL_DEFAULT
 from edl.tables.robots import METHODS as ROBOT_METHODS
 from edl.tables.robots import ROBOTS
@@ -148,8 +150,10 @@ def expand(names: Sequence[str]) -> list[str]:
 
 
 def check_settings(settings: TableSettings) -> None:
-    check_names(settings.methods, [*COMPARED, EDL_DEFAULT, *explorers(), *ROBOT_METHODS], "method or explorer")
-    check_names(settings.mazes, [*PAPER_MAZES, HARD, RANDOM_MAZES, *LEADS_MAZES, *ROBOTS], "maze or robot")
+    methods = [*COMPARED, EDL_DEFAULT, *explorers(), *GYMNASIUM_EXPLORERS, *ROBOT_METHODS]
+    check_names(settings.methods, methods, "method or explorer")
+    envs = [*PAPER_MAZES, HARD, RANDOM_MAZES, *LEADS_MAZES, *ROBOTS, *PLANES]
+    check_names(settings.mazes, envs, "maze, robot or Gymnasium env")
     for name in ("num_seeds", "tuning_seeds", "maze_seeds", "many_seeds", "num_mazes"):
         if getattr(settings, name) < 1:
             raise ConfigError(f"{name} must be at least 1 (got {getattr(settings, name)}).")

@@ -236,6 +236,22 @@ def test_a_gymnasium_env_keeps_the_recipe_of_slow_envs(accelerator):
     assert complete(RunConfig(env="Pendulum-v1", horizon=50)).learner.sac.update_every == 1
 
 
+def test_beyond_has_many_small_iterations_where_steps_are_few(accelerator):
+    """The defaults of its config are for robots: 100,000 steps in a maze would be one iteration."""
+    maze, host = (complete(RunConfig(env=env, explore="beyond")).explorer for env in ("square", "Pendulum-v1"))
+    assert maze.iterations * maze.rollouts * 50 == 100_000
+    assert 300_000 <= host.iterations * host.rollouts * 200 <= 600_000  # like the other explorers of these envs
+    for explorer in (maze, host):
+        assert explorer.iterations >= 100
+        assert explorer.hidden == (128, 128)
+        assert explorer.unroll == 0  # the envs of a host are not part of a checkpoint
+        assert explorer.episodes >= (explorer.iterations + 1) * explorer.rollouts  # all are kept: coverage is exact
+    assert host == complete(RunConfig(env="Pendulum-v1", explore="beyond", horizon=100)).explorer
+    assert maze == complete(RunConfig(env="bottleneck", explore="beyond")).explorer
+    given = BeyondConfig(rollouts=7)
+    assert complete(RunConfig(env="square", explore="beyond", explorer=given)).explorer == given
+
+
 def test_stage_3_learns_from_scratch_after_other_explorers_of_a_gymnasium_env():
     config = complete(RunConfig(env="Pendulum-v1", explore="drift"))
     assert (config.learner.algorithm, config.learner.start, config.timed) == ("sac", "scratch", True)

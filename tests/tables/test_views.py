@@ -163,7 +163,10 @@ def test_coverage_of_explorers():
     rows = lines_of(EXPLORERS.views[""](results))
     assert rows[2] == ["frontier", "0.900 [0.800, 1.000]", "-", "-"]
     assert rows[3][0] == "ExDM, published"
-    assert lines_of(EXPLORERS.views["readme"](results))[2] == ["square", "-", "-", "-", "**0.900**"]
+    elsewhere = {"square/beyond": {**result("beyond", mean={}), "device": "1 x cpu"}}  # not part of this view
+    readme = EXPLORERS.views["readme"](results | elsewhere)
+    assert lines_of(readme)[2] == ["square", "-", "-", "-", "**0.900**"]
+    assert readme.startswith("2 seeds from 0; 1 x H200; edl 1.0; 2030-01-01.\n")
 
 
 def test_all_mazes_are_one_table_with_means_over_random_mazes():
