@@ -32,6 +32,7 @@ from edl.artifacts import Integration, SkillPolicy, concatenate
 from edl.config import check, config
 from edl.envs.base import Env
 from edl.envs.clock import timed_horizon
+from edl.envs.host import HostEnv
 from edl.envs.rollout import Actor, Episode, Skill, continue_rollout, rollout
 from edl.nets.distributions import Distribution, action_distribution
 from edl.nets.mlp import MLP, Initialisation, mlp
@@ -289,6 +290,11 @@ def check_unroll(env: Env, objective: Objective, config: PPOConfig) -> None:
     """Reject parts of episodes that the env or the objective cannot serve."""
     if not config.unroll:
         return
+    check(
+        not isinstance(env, HostEnv),
+        f"parts of episodes need an env in JAX (got unroll={config.unroll} and an env outside of JAX, whose episodes start "
+        "together and are not part of a checkpoint). Set unroll to 0.",
+    )
     check(
         env.horizon % config.unroll == 0,
         f"unroll must divide the {env.horizon} steps of an episode (got {config.unroll}). Change ppo.unroll.",

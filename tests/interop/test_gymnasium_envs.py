@@ -12,6 +12,7 @@ from edl.config import ConfigError
 from edl.envs.base import Box, Discrete
 from edl.envs.host import EnvError, check_hosts
 from edl.envs.rollout import Skill, rollout
+from edl.explore.beyond import BeyondConfig, beyond
 from edl.interop.env_names import allow_import, make_env
 from edl.interop.gymnasium_envs import host_env
 from tests.compiling import jit
@@ -215,3 +216,10 @@ def test_ids_and_arguments_reach_gymnasium():
     assert isinstance(make_env("MountainCarContinuous-v0").action_space, Box)
     assert isinstance(make_env(allow_import("tests.interop.hosted:Line")).action_space, Box)
     assert make_env("edl/Square-v0").horizon == 50
+
+
+def test_parts_of_episodes_are_rejected():
+    """The host counts the steps of all episodes together, so they must start together."""
+    config = BeyondConfig(iterations=1, rollouts=2, unroll=3, minibatches=1)
+    with pytest.raises(ConfigError, match=r"parts of episodes need an env in JAX \(got unroll=3"):
+        beyond(make(), config)
