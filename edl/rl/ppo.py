@@ -292,8 +292,8 @@ def check_unroll(env: Env, objective: Objective, config: PPOConfig) -> None:
         return
     check(
         not isinstance(env, HostEnv),
-        f"parts of episodes need an env in JAX (got unroll={config.unroll} and an env outside of JAX, whose episodes start "
-        "together and are not part of a checkpoint). Set unroll to 0.",
+        f"parts of episodes need an env in JAX (got unroll={config.unroll} and an env outside of JAX, whose episodes "
+        "start together and are not part of a checkpoint). Set unroll to 0.",
     )
     check(
         env.horizon % config.unroll == 0,
