@@ -41,13 +41,18 @@ MIN_SAVING = 0.2
 side of a wall of the smallest room of the bottleneck maze cost 0.45 to 1.6 of J / K (22 seeds); in the open square
 maze, where no goal should move, no move saves 0.1."""
 MIN_CLEARANCE = 0.5
-"""A goal with less clearance than this moves, in typical moves: in the mazes, about 0.25 cells."""
+"""A goal with less clearance than this moves, in typical moves: about 0.25 cells in the mazes. Measured with the goals
+of 7 explorations of bottleneck and of three random mazes: 19 of 70 move, by 0.16 cells on average. Before, the other
+side of a wall has an estimated distance below 0.25 cells to 3 of the goals; after, to none."""
 MAX_SHIFT = 1.0
 """Maximum distance by which a goal moves away from a wall, in typical moves."""
 SHIFT_CANDIDATES = 64
-"""Number of explored states to which a goal may move away from a wall: the nearest."""
+"""Maximum number of explored states to which a goal may move away from a wall: the nearest."""
 MAX_WITNESSES = 16384
-"""Maximum number of located states from which the clearance near a goal is computed: the nearest."""
+"""Maximum number of located states from which the clearances near a goal are computed: the nearest. A sixth of the
+explored states, chosen at random, was too few: they miss a wall where the explorer has seldom been. Measured at 420
+explored states of the same 7 explorations: of the 51 states within 0.2 cells of the other side of a wall, none has a
+clearance above 0.3 cells; of the 313 states at more than 0.4 cells, 37 have one below 0.25."""
 MAX_SIDES = 64
 """Maximum number of landmarks whose states are compared: the nearest."""
 
