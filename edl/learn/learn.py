@@ -58,8 +58,8 @@ class LearnConfig:
     """``euclidean``: the paper's distance. ``walking``: ours, estimated from experience. ``normalised``: in standard
     deviations of p(s), for envs whose dimensions have no common unit."""
     place_goals: bool = True
-    """Move a goal if that shortens the walks from p(s) to the nearest goal, e.g. to the other side of a wall. Only with
-    walking distance."""
+    """Move a goal if that shortens the walks from p(s) to the nearest goal, e.g. to the other side of a wall, and move
+    goals away from thin walls. Only with walking distance."""
     rivalry: bool = False
     """Play two siblings per skill, and train on the terminal, undiscounted reward of Sibling Rivalry."""
     epsilon: float = 5.0

@@ -7,7 +7,7 @@
 
 `scout` is a short exploration for runs whose states came without experience (from an oracle or a file) but whose
 learner measures walking distance. `measure` estimates that distance from experience, and `place` moves the goals of
-skills that discovery, which does not know the walls, put behind one.
+skills that discovery, which does not know the walls, put behind one or close to one.
 
 Run, resume, sweep, load, the dry run and the report iterate over `STAGES`. To add a stage, add an entry.
 """

@@ -1,4 +1,7 @@
-"""A goal on the wrong side of a wall moves to the other side; all other goals stay where they were discovered."""
+"""A goal on the wrong side of a wall moves to the other side, and a goal close to a wall moves away from it.
+
+All other goals stay where they were discovered.
+"""
 
 import dataclasses
 
@@ -9,13 +12,14 @@ import pytest
 
 from edl.artifacts import SkillModel
 from edl.learn.distance import EuclideanDistance
-from edl.learn.placement import place
+from edl.learn.placement import clearances, move_from_walls, place, walls_between
 from edl.learn.walking import WalkingDistance, visible_landmarks
 from edl.nets.normalise import Normaliser
 from tests.compiling import jit
 
 WIDTH = 10
 placed = jit(place)
+moved = jit(move_from_walls)
 
 
 def distance_between(places, path_lengths, unit):
@@ -57,6 +61,20 @@ def hall_with_a_wall(size=2, unit=1.0):
     return skills_at(codes, goals), places * unit, distance_between(places, path_lengths, jnp.full(size, unit))
 
 
+def two_halls(rows, goals, unit=1.0):
+    """Skills, samples and distance of two halls with a thin wall on y = 0 between, which is open only at x = 0.
+
+    The states have integer x and ``rows`` as y, above and below the wall.
+    """
+    x, y = jnp.meshgrid(jnp.arange(0.0, WIDTH), jnp.concatenate([jnp.array(rows), -jnp.array(rows)]))
+    places = jnp.stack([x.ravel(), y.ravel()], axis=1)
+    straight, to_the_gap = jnp.linalg.norm(places[:, None] - places, axis=-1), jnp.linalg.norm(places, axis=1)
+    same_side = places[:, None, 1] * places[:, 1] > 0
+    path_lengths = jnp.where(same_side, straight, to_the_gap[:, None] + to_the_gap)
+    goals = jnp.array(goals) * unit
+    return skills_at(goals, goals), places * unit, distance_between(places, path_lengths, jnp.full(2, unit))
+
+
 def open_room():
     """Skills, samples and distance of a room without walls, with a goal in the middle of each quarter."""
     axis = jnp.linspace(-2, 2, 12)
@@ -89,6 +107,45 @@ def test_goals_move_only_to_samples():
     skills, samples, distance = hall_with_a_wall()
     above = samples[samples[:, 1] > 0]  # as with a --region that contains only the upper corridor
     np.testing.assert_array_equal(placed(skills, above, distance).goals[3], skills.goals[3])
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.5])
+def test_clearance_is_the_radius_of_the_disc_that_contains_states_of_both_sides(unit):
+    _, samples, distance = two_halls([0.1, 0.5], [[7.0, 0.1]], unit)
+    at = jnp.array([[7.0, 0.1], [7.0, 0.5], [7.0, -0.5], [7.3, 0.1], [7.0, 0.0]])
+    expected = [0.2, 0.6, 0.6, np.hypot(0.3, 0.2), 0.1]
+    np.testing.assert_allclose(jit(clearances)(at, walls_between(distance), distance), expected, rtol=1e-5)
+    _, samples, distance = open_room()
+    assert np.isinf(jit(clearances)(samples[:2], walls_between(distance), distance)).all()
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.5])
+def test_a_goal_close_to_a_wall_moves_away_from_it_and_a_goal_in_the_open_stays(unit):
+    skills, samples, distance = two_halls([0.1, 0.5, 0.9], [[7.0, 0.1], [4.0, -0.1], [2.03, 0.71]], unit)
+    found = moved(skills, samples, distance)
+    np.testing.assert_allclose(found.goals[:2] / unit, [[7.0, 0.5], [4.0, -0.5]], rtol=1e-6)
+    np.testing.assert_array_equal(found.goals[2], skills.goals[2])
+    np.testing.assert_array_equal(placed(skills, samples, distance).goals[0], found.goals[0])
+
+
+def test_a_goal_moves_to_the_side_on_which_it_was_located():
+    skills, samples, distance = two_halls([0.1, 0.2, 0.5, 0.9], [[7.0, 0.1]])
+    goal, below = (int(jnp.argmin(jnp.linalg.norm(samples - jnp.array(p), axis=1))) for p in ((7, 0.1), (7, -0.1)))
+    mistaken = dataclasses.replace(distance, reference_landmarks=distance.reference_landmarks.at[goal].set(below))
+    found = moved(skills, samples, mistaken)
+    np.testing.assert_allclose(found.goals[0], [7.0, -0.5], rtol=1e-6)
+
+
+def test_a_goal_moves_to_the_largest_clearance_if_no_state_near_it_has_enough():
+    skills, samples, distance = two_halls([0.1, 0.2, 0.3], [[7.0, 0.1]])
+    np.testing.assert_allclose(moved(skills, samples, distance).goals[0], [7.0, 0.3], rtol=1e-6)
+
+
+def test_a_goal_moves_away_from_a_wall_only_to_states_of_its_code():
+    skills, samples, distance = two_halls([0.1, 0.5, 0.9], [[7.0, 0.1], [7.0, 0.7]])
+    beside = jnp.array([[7.6, 0.4]])  # 0.67 from the goal, and the nearest sample of its code
+    found = moved(skills, jnp.concatenate([samples, beside]), distance)
+    assert int(skills.assign(found.goals[0])) == 0
 
 
 def test_no_goal_moves_in_an_open_room():
