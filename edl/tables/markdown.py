@@ -49,10 +49,14 @@ def seconds_cell(result: Result) -> str:
     return f"{result['seconds']['total']:.0f} s" if "seconds" in result else NONE
 
 
+def _seeds(count: int) -> str:
+    return "1 seed" if count == 1 else f"{count} seeds"
+
+
 def facts_line(results: Results) -> str:
     """Seeds, device, version and date of all results, in one sentence each."""
     found = list(results.values())
-    seeds = _listed(f"{each['num_seeds']} seeds from {each['seed']}" for each in found)
+    seeds = _listed(f"{_seeds(each['num_seeds'])} from {each['seed']}" for each in found)
     version = _listed(f"edl {each['edl']}{_commit(each['commit'])}" for each in found)
     dates = sorted({each["date"] for each in found})
     date = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
