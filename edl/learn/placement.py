@@ -88,11 +88,11 @@ def move_from_walls(skills: SkillModel, samples: Float[Array, "n 2"], distance: 
         code, goal = skill
         _, nearest = jax.lax.top_k(-squared_distances(goal, samples), min(SHIFT_CANDIDATES, samples.shape[0]))
         places = jnp.concatenate([goal[None], samples[nearest]])
-        located = places / distance.unit
+        located, near = places / distance.unit, nearest_references(goal / distance.unit, distance)
         shifts = jnp.linalg.norm(located - located[0], axis=1)
-        codes, landmarks = jax.vmap(skills.assign)(places), jax.vmap(distance.landmark_of)(located)
+        codes, landmarks = jax.vmap(skills.assign)(places), jax.vmap(near.landmark_of)(located)
         allowed = (shifts <= MAX_SHIFT) & (codes.at[0].set(code) == code) & ~walls[landmarks[0], landmarks]
-        enough = jnp.minimum(clearances(located, walls, distance), MIN_CLEARANCE)
+        enough = jnp.minimum(clearances(located, walls, near), MIN_CLEARANCE)
         best = jnp.max(jnp.where(allowed, enough, -1.0))
         return places[jnp.argmin(jnp.where(allowed & (enough >= best), shifts, jnp.inf))]
 
@@ -105,11 +105,17 @@ def walls_between(distance: WalkingDistance) -> Bool[Array, "m m"]:
     return jnp.isfinite(distance.path_lengths) & (distance.path_lengths > straight + WALL_DETOUR)
 
 
-def clearances(places: Float[Array, "n 2"], walls: Bool[Array, "m m"], distance: WalkingDistance) -> Float[Array, " n"]:
-    """c(x) of places close to the first one, in typical moves. It is infinite if no wall is near."""
+def nearest_references(place: Float[Array, " 2"], distance: WalkingDistance) -> WalkingDistance:
+    """The same distance with the reference states nearest to a place only."""
     count = min(MAX_WITNESSES, distance.reference_states.shape[0])
-    _, near = jax.lax.top_k(-squared_distances(places[0], distance.reference_states), count)
+    _, near = jax.lax.top_k(-squared_distances(place, distance.reference_states), count)
     states, landmarks = distance.reference_states[near], distance.reference_landmarks[near]
+    return dataclasses.replace(distance, reference_states=states, reference_landmarks=landmarks)
+
+
+def clearances(places: Float[Array, "n 2"], walls: Bool[Array, "m m"], distance: WalkingDistance) -> Float[Array, " n"]:
+    """c(x) of each place, in typical moves. It is infinite if no wall is near."""
+    states, landmarks = distance.reference_states, distance.reference_landmarks
 
     def clearance(place: Float[Array, " 2"]) -> Scalar:
         gaps = jnp.full(walls.shape[0], jnp.inf).at[landmarks].min(jnp.sqrt(squared_distances(place, states)))
