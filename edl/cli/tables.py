@@ -92,6 +92,11 @@ def main(words: list[str]) -> int:
     return 1 if failures or (options.check and changed) else 0
 
 
+def jobs_for(names: list[str]) -> int:
+    """Jobs at a time that suit this machine. A robot's physics fill a GPU, and their seconds are compared: one job."""
+    return 1 if any(TABLES[name].on_request for name in expand(names)) else default_jobs()
+
+
 def measure(names: list[str], options: Options, words: list[str], console: Console) -> list[str]:
     """Measure the missing rows. Returns the messages of jobs that failed."""
     if options.jobs != 1:
@@ -99,7 +104,7 @@ def measure(names: list[str], options: Options, words: list[str], console: Conso
     fields = {field: getattr(options, field) for field in TableSettings._fields if hasattr(options, field)}
     settings = TableSettings(**fields, tuned=not options.untuned)
     try:
-        jobs, progress = options.jobs or default_jobs(), TablesDisplay(console)
+        jobs, progress = options.jobs or jobs_for(names), TablesDisplay(console)
         with forward_interrupts():
             return make_tables(names, options.out, settings, runs=options.runs, jobs=jobs, progress=progress)
     except KeyboardInterrupt as stop:

@@ -54,6 +54,11 @@ class Env(eqx.Module):
     """Whether the last number of an observation is the time left (`edl.envs.clock`)."""
 
     @property
+    def slow_to_compile(self) -> bool:
+        """Whether a step is a large program. Loops over steps then repeat it once, and not several times."""
+        return False
+
+    @property
     @abc.abstractmethod
     def action_space(self) -> Box | Discrete: ...
 

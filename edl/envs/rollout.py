@@ -67,9 +67,9 @@ class Episode(NamedTuple):
         return jnp.any(self.valid & (self.terminated | self.truncated))
 
 
-def scan_unroll() -> int:
-    """Env steps per iteration of the scan. On a GPU an iteration itself costs as much as a step, on a CPU nothing."""
-    return 1 if jax.default_backend() == "cpu" else 2
+def scan_unroll(env: Env) -> int:
+    """Env steps per iteration of the scan. On a GPU an iteration costs as much as a step of a maze."""
+    return 1 if env.slow_to_compile or jax.default_backend() == "cpu" else 2
 
 
 Draw = Callable[[Key], Any]
@@ -165,7 +165,7 @@ def _play(
     first = (state, init_memory(env.observe(state)), jnp.bool_(True))
     # Steps outside of JAX are too expensive to compute after the end of an episode.
     on_host = partial(scan_while_any, lambda carry: carry[2])
-    scan = on_host if isinstance(env, HostEnv) else partial(jax.lax.scan, unroll=scan_unroll())
+    scan = on_host if isinstance(env, HostEnv) else partial(jax.lax.scan, unroll=scan_unroll(env))
     (state, _, _), records = scan(advance, first, (drawn, keys[:, 1]))
     observations, actions, reached, terminated, truncated, valid, extras, states = records
     observations = jnp.concatenate([observations, reached[-1:]])

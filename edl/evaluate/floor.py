@@ -14,12 +14,16 @@ deterministic policy.
 There are four sets of goals. ``reached``: uniform over what the run itself has reached, which is the visited set of
 its explorer, or else the cells of its coverage rollouts. ``disc``: uniform in a disc (or interval) of radius
 `DISC_RADIUS` around the start, the same for all runs. ``far``: CSF's box, +-50 with two features and +-100 with one.
-``directions``: random directions, each told as a goal that is `OUT_OF_REACH` times as far away as the farthest state
+``directions``: random directions, each told as a goal that is `OUT_OF_REACH` times as far away as the farthest states
 that the run has reached. The coverage of these rollouts compares methods with and without goals better than that of
 random skills: a policy that was told a near goal stays near, and METRA's skills, which are directions, always go as far
 as they can.
+
+*Skills and their own goals*: if every skill has a goal (EDL), the deterministic rollouts of the K skills in turn, and
+how near they end to it.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -53,7 +57,9 @@ DISC_RADIUS = 25.0
 FAR = {1: 100.0, 2: 50.0}
 """Half the side of CSF's box, by the number of features."""
 OUT_OF_REACH = 1.25
-"""Distance of the goals that stand for directions, in units of that of the farthest state that a run has reached."""
+"""Distance of the goals that stand for directions, in units of the radius that a run has reached."""
+FARTHEST = 0.99
+"""Share of the states that lie within that radius. A robot that was thrown once does not decide on it."""
 NEAR, CLOSE = 1.0, 3.0
 """Distances within which a goal is reached: CSF counts both."""
 METRICS_OF_FLOOR = ("floor_coverage", "zero_shot_success")
@@ -158,12 +164,32 @@ def play_seeds_trials(keys: Keys, env: Env, policy: SkillPolicy, trials: Trials)
 def coverage_trials(
     key: Key, env: Env, policy: SkillPolicy, skills: SkillModel | None, samples: Float[Array, "n s"] | None
 ) -> Trials:
-    """Random skills, then as many episodes of random actions. The remaining trials are further skills."""
+    """Random skills, then as many episodes of random actions. The remaining trials are all skills in turn."""
     codes = random_codes(key, policy, skills, samples)
     index = jnp.arange(NUM_TRIALS)
+    if own_goals(policy, skills) is not None:
+        codes = jnp.where((index >= 2 * NUM_ROLLOUTS)[:, None], policy.codes[skill_in_turn(index, policy)], codes)
     random = (index >= NUM_ROLLOUTS) & (index < 2 * NUM_ROLLOUTS)
     goals = jnp.zeros((NUM_TRIALS, env.feature_size))
     return Trials(codes, goals, jnp.zeros(NUM_TRIALS, bool), random)
+
+
+def own_goals(policy: SkillPolicy, skills: SkillModel | None) -> Float[Array, "*seeds k s"] | None:
+    """The goals of the skills, if each has one."""
+    if skills is None:
+        return policy.goals
+    return None if skills.continuous else skills.goals
+
+
+def skill_in_turn(index: Int[Array, " n"], policy: SkillPolicy) -> Int[Array, " n"]:
+    """The skill of each trial after those of random skills and random actions."""
+    return (index - 2 * NUM_ROLLOUTS) % policy.codes.shape[-2]
+
+
+def playable(policy: SkillPolicy) -> SkillPolicy:
+    """The policy without what trials do not use, so that those of an explorer and of its skills are one program."""
+    model = policy.model if isinstance(policy.pick, DirectionOfTarget) else None
+    return dataclasses.replace(policy, codes=policy.codes[..., :1, :], goals=None, model=model)
 
 
 def random_codes(
@@ -221,7 +247,7 @@ def goals_out_of_reach(
     """Goals in random directions, farther from the start than the visited set, or else than the coverage rollouts."""
     start = paths[:, 0].mean(axis=0)
     reached = paths.reshape(-1, paths.shape[-1]) if samples is None else np.asarray(samples, float)
-    radius = np.max(np.linalg.norm(reached - start, axis=-1))
+    radius = np.quantile(np.linalg.norm(reached - start, axis=-1), FARTHEST)
     directions = random_directions(np.random.default_rng(seed), paths.shape[-1])
     return start + OUT_OF_REACH * radius * directions
 
@@ -271,10 +297,15 @@ def measure_floor(
     told = jax.jit(jax.vmap(goal_trials, in_axes=(None, 0, 0, 0, 0)))(
         env, policy, skills, jnp.asarray(np.stack(goals), jnp.float32), jnp.asarray(np.stack(nearest), jnp.float32)
     )
-    reached = play(told)
-    return [
+    reached, wanted = play(told), own_goals(policy, skills)
+    results = [
         floor_result(paths[i], reached[i], goals[i]) | {"told_by": told_by(policy, skills)} for i in range(len(paths))
     ]
+    if wanted is not None:
+        turn = np.asarray(skill_in_turn(jnp.arange(2 * NUM_ROLLOUTS, NUM_TRIALS), policy))
+        for i, result in enumerate(results):
+            result["skills"] = goal_result(paths[i, 2 * NUM_ROLLOUTS :], np.asarray(wanted[i], float)[turn])
+    return results
 
 
 def play_coverage(
@@ -285,9 +316,28 @@ def play_coverage(
     samples: Float[Array, "seeds n s"] | None,
     play: Play,
 ) -> tuple[Float[np.ndarray, "seeds m t1 s"], Trials]:
-    """The rollouts of floor coverage: those of random skills, then those of random actions."""
+    """The rollouts of floor coverage: those of random skills, those of random actions, and those of all skills."""
     trials = jax.jit(jax.vmap(coverage_trials, in_axes=(0, None, 0, 0, 0)))(keys, env, policy, skills, samples)
-    return play(trials)[:, : 2 * NUM_ROLLOUTS], trials
+    return play(trials), trials
+
+
+def directed_coverage(
+    env: Env,
+    policy: SkillPolicy,
+    samples: Float[Array, "seeds n s"],
+    paths: Float[np.ndarray, "seeds m t1 s"],
+    play: Play,
+) -> list[int]:
+    """The floor coverage of every seed if a goal-conditioned policy is told directions.
+
+    ``paths`` are the rollouts of floor coverage. Nothing is compiled: this has as many trials as they have.
+    """
+    goals = np.stack(
+        [goals_out_of_reach(i, np.asarray(samples[i]), paths[i, :NUM_ROLLOUTS]) for i in range(len(paths))]
+    )
+    told = jnp.asarray(np.tile(goals, (1, len(GOAL_SETS), 1)), jnp.float32)
+    never = jnp.zeros(told.shape[:2], bool)
+    return [coverage_of(each[:NUM_ROLLOUTS]) for each in play(Trials(told, told, never, never))]
 
 
 def coverage_of(paths: Float[np.ndarray, "m t1 s"]) -> int:

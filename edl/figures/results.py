@@ -63,17 +63,18 @@ def results_markdown(records: Sequence[Record]) -> str:
 
 def overview(records: Sequence[Record]) -> str:
     """How many claims were tested, and how many hold, by preset."""
-    claims = claims_of(records)
-    ours = sum(_is_ours(next(iter(verdicts.values()))) for _, _, verdicts in claims)
-    text = f"{len(claims) - ours} claims of the paper and {ours} of ours were tested."
+    sources = [source_of(verdicts) for _, _, verdicts in claims_of(records)]
+    claims = [verdicts for _, _, verdicts in claims_of(records) if source_of(verdicts) != "theory"]
+    text = f"{sources.count('paper')} claims of the paper and {sources.count('ours')} of ours were tested."
     for preset in presets_of(records):
-        counts = count_outcomes([verdicts for _, _, verdicts in claims], preset)
+        counts = count_outcomes(claims, preset)
         seeds = sorted({record["num_seeds"] for record in records if record["preset"] == preset})
         text += f" Preset {preset}, {' or '.join(map(str, seeds))} seeds: {counts}."
     by_chance = FALSE_POSITIVES * len(claims)
     return (
         f"{text} There is no correction for the number of claims: if all {len(claims)} were wrong, up to about "
-        f"{by_chance:.1f} would hold by chance. Pictures show the first seed."
+        f"{by_chance:.1f} would hold by chance. {sources.count('theory')} statements of the theory were checked "
+        "exactly, without seeds; they are not counted. Pictures show the first seed."
     )
 
 
@@ -100,13 +101,15 @@ def claims_of(records: Sequence[Record]) -> list[tuple[str, str, dict[str, Verdi
     return [(name, claim, verdicts) for (name, claim), verdicts in found.items()]
 
 
-def _is_ours(verdict: Verdict) -> bool:
-    return verdict["source"] == "ours"
+def source_of(verdicts: Mapping[str, Verdict]) -> str:
+    """Whose claim it is: ``paper``, ``ours`` or ``theory``."""
+    return next(iter(verdicts.values()))["source"]
 
 
 def _row(name: str, claim: str, verdicts: Mapping[str, Verdict], presets: Sequence[str]) -> str:
     first, name = next(iter(verdicts.values())), html.escape(name)
-    whose = '<span class="ours">ours</span> ' if _is_ours(first) else ""
+    source = html.escape(source_of(verdicts))
+    whose = "" if source == "paper" else f'<span class="ours">{source}</span> '
     cells = "".join(f"<td>{_mark(verdicts.get(preset))}</td>" for preset in presets)
     return (
         f'<tr><td><a href="#{name}">{name}</a></td><td>{whose}{html.escape(claim)}'

@@ -169,6 +169,10 @@ class TaskEnv(Env):
     feature_size: int = eqx.field(static=True, default=1)
 
     @property
+    def slow_to_compile(self) -> bool:
+        return self.inner.slow_to_compile
+
+    @property
     def action_space(self) -> Box | Discrete:
         """The names of skills, or the actions of the inner env without a policy."""
         if self.policy is None:
@@ -236,8 +240,9 @@ class TaskConfig:
     """Environment steps, rounded up to whole iterations."""
     hold: int = 25
     """Number of steps for which each skill is held."""
-    reach: float = 10.0
-    """Largest offset, in each dimension, of a goal that a controller gives to a goal-conditioned policy."""
+    reach: float = 0.0
+    """Largest offset, in each dimension, of a goal that a controller gives to a goal-conditioned policy. 0: twice the
+    way that the policy goes in ``hold`` steps, by what its explorer has reached."""
     rollouts: int = 256
     """Episodes per iteration. PPO without skills plays ``hold`` steps of each, and continues them in the next one."""
     epochs: int = 4

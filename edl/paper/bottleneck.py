@@ -148,7 +148,7 @@ def verdicts(runs: Runs, numbers: Mapping[str, Mapping[str, list[float]]]) -> li
             "Walking distance without siblings reaches more goals than Euclidean distance with siblings.",
             "More rollouts end at their goal, by walking distance.",
             [better_run(runs, "goal_success", "walking", "siblings")],
-            ours=True,
+            source="ours",
         ),
         judge(
             "EDL needs no oracle: it explores the maze by itself and is better than both baselines.",
@@ -158,7 +158,7 @@ def verdicts(runs: Runs, numbers: Mapping[str, Mapping[str, list[float]]]) -> li
                 not_less(success, *(scores(runs, x, "goal_success") for x in ("ours", "walking")), slack=ORACLE_SLACK),
                 *(better_run(runs, "best_skill_distance", "ours", label) for label in BASELINES),
             ],
-            ours=True,
+            source="ours",
         ),
     ]
 

@@ -98,7 +98,7 @@ def verdicts(distances: dict[str, list[float]], in_room: list[float]) -> list[Ve
             "EDL discovers goals across the whole maze without an oracle.",
             nearer,
             [less(what, scores["ours"], scores["forward_mi"])],
-            ours=True,
+            source="ours",
         ),
     ]
 

@@ -61,6 +61,7 @@ def verdicts(numbers: dict[str, float]) -> list[Verdict]:
                 between("reward", exact("known states", "greatest_known"), limit - TOLERANCE, limit + TOLERANCE),
                 at_most("reward", exact("unseen states", "greatest_new"), TOLERANCE),
             ],
+            source="theory",
         ),
         judge(
             "Both forms of the mutual information generate the same reward landscape.",
@@ -70,6 +71,7 @@ def verdicts(numbers: dict[str, float]) -> list[Verdict]:
                 at_most("reward", exact("largest difference of the forms", "forms_differ"), TOLERANCE),
                 at_most("reward where the reverse form is minus infinity", elsewhere, MINUS_INFINITY),
             ],
+            source="theory",
         ),
     ]
 

@@ -184,7 +184,7 @@ def verdicts(errors: dict[str, dict[str, Errors]]) -> list[Verdict]:
             "is, by walking distance: over all pairs of skills that reach their goals, and over those with no wall "
             "between the goals.",
             [blend_part(kind, each) for kind, each in kinds.items()],
-            ours=label == "ours",
+            source="ours" if label == "ours" else "paper",
         )
         for label, kinds in errors.items()
     ]

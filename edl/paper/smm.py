@@ -145,7 +145,7 @@ def verdicts(runs: Runs, right: dict[str, list[float]], walls: dict[str, list[fl
             "EDL with SMM and walking distance learns state-covering skills, too.",
             better_than_baselines,
             covers("smm_walking"),
-            ours=True,
+            source="ours",
         ),
     ]
 

@@ -89,7 +89,7 @@ def verdicts(runs: Runs, shares: dict[str, list[float]]) -> list[Verdict]:
             "With walking distance, EDL devotes all its skills to the region, too.",
             devotes_all,
             [at_least(what, share["prior_walking"], ALL)],
-            ours=True,
+            source="ours",
         ),
     ]
 

@@ -23,6 +23,7 @@ import numpy as np
 from edl.evaluate.statistics import Interval, bootstrap, cliffs_delta, delta_interval, difference_interval
 
 Outcome = Literal["holds", "undecided", "refuted"]
+Source = Literal["paper", "ours", "theory"]
 Values = Sequence[float]
 
 
@@ -72,7 +73,8 @@ class Part(NamedTuple):
 class Verdict(NamedTuple):
     """A claim in one sentence, how it is tested, what was measured, and the outcome.
 
-    ``source`` says whose claim it is. ``seeds`` is the smallest number of seeds in any part.
+    ``source`` says whose claim it is; statements of the ``theory`` are checked exactly, without seeds, and are not
+    counted with the others. ``seeds`` is the smallest number of seeds in any part.
     """
 
     claim: str
@@ -81,7 +83,7 @@ class Verdict(NamedTuple):
     outcome: Outcome
     seeds: int
     effects: list[Effect]
-    source: Literal["paper", "ours"] = "paper"
+    source: Source = "paper"
 
     @property
     def holds(self) -> bool:
@@ -91,13 +93,13 @@ class Verdict(NamedTuple):
         return {**self._asdict(), "holds": self.holds, "effects": [effect._asdict() for effect in self.effects]}
 
 
-def judge(claim: str, test: str, parts: Sequence[Part], *, ours: bool = False) -> Verdict:
+def judge(claim: str, test: str, parts: Sequence[Part], *, source: Source = "paper") -> Verdict:
     """The verdict on a claim: it holds if every part of its test holds, and is refuted if any part is refuted."""
     outcomes = [part.outcome for part in parts]
     outcome: Outcome = "holds" if set(outcomes) == {"holds"} else "refuted" if "refuted" in outcomes else "undecided"
     effects = [part.effect for part in parts if part.effect is not None]
     seeds = min(part.seeds for part in parts)
-    return Verdict(claim, test, [part.measured for part in parts], outcome, seeds, effects, "ours" if ours else "paper")
+    return Verdict(claim, test, [part.measured for part in parts], outcome, seeds, effects, source)
 
 
 def greater(what: str, x: Scores, y: Scores, *, paired: bool = False) -> Part:

@@ -30,6 +30,7 @@ from edl.evaluate.floor import (
     measure_floor,
     metrics_of_floor,
     play_seeds_trials,
+    playable,
     suits,
 )
 from edl.evaluate.metrics import CURRENT_DEFINITIONS
@@ -161,7 +162,7 @@ def evaluate_floor(run: Run, play_in: PlayIn | None = None) -> list[dict[str, An
     def play(trials: Trials) -> Float[np.ndarray, "seeds n t1 s"]:
         if play_in is not None:
             return play_in(keys, run.env, policy, trials)
-        paths = np.asarray(call_once(play_seeds_trials, (), keys, run.env, policy, trials))
+        paths = np.asarray(call_once(play_seeds_trials, (), keys, run.env, playable(policy), trials))
         check_physics(run.env, paths, "in the rollouts of the evaluation")
         return paths
 
@@ -222,7 +223,7 @@ def compile_evaluation(config: RunConfig, context: Context, policy: PyTree, skil
     if suits(env, context.layout):
         # Whether the run has samples only matters for which codes are drawn, and not for their shapes.
         trials = jax.eval_shape(jax.vmap(coverage_trials, (0, None, 0, None, None)), keys, env, policy, None, None)
-        compile_once(play_seeds_trials, (), keys, env, policy, trials)
+        compile_once(play_seeds_trials, (), keys, env, jax.eval_shape(playable, policy), trials)
     rule = _rule_of(policy, skills)
     if rule is not None and picks_code(_first_seed_shapes(rule), env.feature_size):
         targets = jax.ShapeDtypeStruct((num_played(env), env.feature_size), jnp.float32)

@@ -183,6 +183,7 @@ def jax_explorer(facts: Facts) -> BeyondConfig:
         iterations=in_parts(2500 if open_floor else 1000, facts),
         unroll=facts.unroll,
         far=FAR_GOALS if unbounded else 0.0,
+        episodes=1024 if open_floor else BeyondConfig().episodes,  # only walking distance in mazes needs many
         hidden=(256, 256) if facts.accelerator else (128, 128),
         **JAX_PARTS[facts.accelerator],
     )

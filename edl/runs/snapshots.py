@@ -10,6 +10,7 @@ A stage that was stopped continues from its checkpoint, which has the curve and 
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -29,6 +30,7 @@ from edl.runs.session import (
     log_row,
     position_of,
     read_checkpoint,
+    read_progress,
 )
 
 NUM_SNAPSHOTS = 12
@@ -70,10 +72,12 @@ def run_measured(
     *,
     until: str | None = None,
     known: dict[str, StageResult] | None = None,
+    runs: Path | None = None,
 ) -> dict[str, StageResult]:
     """All stages of a run up to ``until``. Finished ones are loaded, others run and are measured meanwhile.
 
-    ``known`` are results by identity, which several runs of a process share. New ones are added to it.
+    ``known`` are results by identity, which several runs of a process share. New ones are added to it. ``runs`` is a
+    folder of runs, in which finished stages with the same identity are looked for, too.
     """
     known, results = {} if known is None else known, {}
     for stage in plan(point.config, until):
@@ -81,6 +85,8 @@ def run_measured(
         key = identity(stage, point.config)
         if key not in known and stage.name in point.finished and point.folder.has(stage.file):
             known[key] = load_stage(stage, point, context, artifacts)
+        elif key not in known and (other := finished_in(runs, stage, key, point)) is not None:
+            known[key] = load_stage(stage, other, context, artifacts)
         elif key not in known:
             known[key] = run_stage(stage, point, context, artifacts, interrupt, on_snapshot)
         found = results[stage.name] = known[key]
@@ -89,6 +95,16 @@ def run_measured(
             point.folder.write_json(curve_file(stage), {"curve": found.curve})
             point.folder.remove(store.CHECKPOINT, store.PREVIOUS_CHECKPOINT)
     return results
+
+
+def finished_in(runs: Path | None, stage: Stage, key: str, point: RunPoint) -> RunPoint | None:
+    """Another run of a folder of runs that has finished this very stage, as ``point`` with its folder; None if none."""
+    for path in [] if runs is None else sorted(runs.iterdir()):
+        folder = store.Folder(path)
+        finished = read_progress(folder)
+        if finished.get(stage.name, {}).get("identity") == key and folder.has(stage.file):
+            return point._replace(folder=folder, finished=finished)
+    return None
 
 
 def load_stage(stage: Stage, point: RunPoint, context: Context, artifacts: dict[str, PyTree]) -> StageResult:

@@ -7,6 +7,7 @@ The score of a learner is the mean sum of rewards per episode over the last `LAS
 of its own actions. The skills are played by their mean.
 """
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -14,11 +15,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from edl.artifacts import SkillPolicy
+from edl.artifacts import SkillPolicy, States
 from edl.baselines.directions import DirectionOfTarget
 from edl.config import ConfigError, check
 from edl.envs.host import HostEnv
-from edl.evaluate.floor import accepts_goals
+from edl.evaluate.floor import FARTHEST, accepts_goals
 from edl.evaluate.statistics import bootstrap
 from edl.hierarchy.tasks import SkillSpace, TaskBuilder, TaskConfig, check_task
 from edl.runs.config import to_json
@@ -31,6 +32,8 @@ FIRST_KEY = 1100
 """The first number that is folded into a seed's key. `edl.runs.downstream` uses smaller ones."""
 LEARNERS = ("controller", "flat")
 LAST_SHARE = 0.1
+DEFAULT_REACH = 10.0
+"""Reach of a controller over a run without explored states."""
 
 OnProgress = Callable[[str, float], None]
 """Receives the name of a learner and the share of its training that is done."""
@@ -46,6 +49,17 @@ def skill_space(policy: SkillPolicy) -> SkillSpace:
     if accepts_goals(policy):
         return "goals"
     return "directions" if isinstance(policy.pick, DirectionOfTarget) and not policy.pick.discrete else "codes"
+
+
+def reach_of(states: States | None, share: float) -> float:
+    """Twice the way that a skill goes while it is held, by the radius that the explorer has reached in an episode.
+
+    ``share`` is that of the episode for which a skill is held. A policy that learned to stop at its goal would be slow
+    if all goals were near.
+    """
+    if states is None:
+        return DEFAULT_REACH
+    return float(2 * share * np.quantile(np.linalg.norm(np.asarray(states.samples), axis=-1), FARTHEST))
 
 
 def policy_of(run: Run) -> SkillPolicy:
@@ -104,12 +118,18 @@ def task_result(
     config: TaskConfig = TaskConfig(),
     *,
     flat: dict[str, Any] | None = None,
+    space: SkillSpace | None = None,
     on_progress: OnProgress = lambda name, share: None,
 ) -> dict[str, Any]:
-    """Train a controller over a run's skills, and PPO without skills unless its result is given as ``flat``."""
+    """Train a controller over a run's skills, and PPO without skills unless its result is given as ``flat``.
+
+    ``space`` is how the controller names skills; None decides by the policy.
+    """
     check_runs({str(run.path): run}, task, config)
     policy = policy_of(run)
-    space = skill_space(policy)
+    space = space or skill_space(policy)
+    if not config.reach:
+        config = dataclasses.replace(config, reach=reach_of(run.states, config.hold / run.env.horizon))
     return {
         "env": run.config.env,
         "method": run.config.method,

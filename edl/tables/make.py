@@ -38,13 +38,13 @@ from edl.tables import TABLES
 from edl.tables.explorers import explorers
 from edl.tables.gymnasium_explorers import EXPLORERS as GYMNASIUM_EXPLORERS
 from edl.tables.gymnasium_explorers import PLANES
-from edl.tables.mazes import EDL_DEFAULT
 from edl.tables.robots import METHODS as ROBOT_METHODS
 from edl.tables.robots import ROBOTS
 from edl.tables.seeds import HARD
 from edl.tables.seeds import MAZES as PAPER_MAZES
 from edl.tables.table import (
     COMPARED,
+    EDL_DEFAULT,
     LEADS_MAZES,
     RANDOM_MAZES,
     TLDR,

@@ -20,6 +20,8 @@ from edl.tables.methods import TUNED_IN, label_of, ranking, tuned_config
 from edl.tables.table import (
     BASELINES,
     EDL,
+    EDL_DEFAULT,
+    FIRST_MAZE,
     Records,
     Result,
     Results,
@@ -32,12 +34,8 @@ from edl.tables.table import (
 from edl.tables.tuning import SCORE
 
 NAME = "mazes"
-EDL_DEFAULT = "edl_default"
 LABELS = {EDL: bold("EDL"), EDL_DEFAULT: f"{bold('EDL')} with default settings"}
 NUM_BASELINES = 5
-FIRST_MAZE = 61
-"""Number of the first maze of the table. Mazes 0 to 60 were looked at: a constant of the learner (`WALL_DETOUR`) was
-chosen on some of them, and failures were studied on others."""
 LOOKED_AT = f"mazes 0 to {FIRST_MAZE - 1}, of which some were looked at"
 LOW_SUCCESS = 0.9
 """A run with a lower goal_success is counted."""
@@ -66,7 +64,7 @@ def rows(settings: TableSettings, records: Records) -> list[Row]:
     if baselines is None:
         found += compared.rows_for(settings, records, list(BASELINES), [TUNED_IN])
     elif settings.tuned:
-        found += compared.tuning.rows_for(settings, [*baselines, EDL], [TUNED_IN])
+        found += compared.tuning.rows_for(settings, [*baselines, *(name for name in named if name == EDL)], [TUNED_IN])
     for method in [*named, *(baselines or [])]:
         found += rows_of(settings, records, method)
     return found

@@ -1,8 +1,9 @@
 """Every method with the same environment steps: in three mazes with settings that were tuned there, and in others.
 
-Every method has its best settings of the table `edl.tables.tuning` and other seeds. EDL with an oracle has the settings
-of EDL without one. In ten random mazes and in those of LEADS, every method has the settings that were best in the
-bottleneck maze. ``random`` are uniform actions. All rows of a method are one program.
+Every method has its best settings of the table `edl.tables.tuning` and other seeds. The variants of EDL have the
+settings of EDL itself: with an oracle, and with inputs that are normalised by running moments, as in the baselines. In
+ten random mazes that nobody looked at before, and in those of LEADS, every method has the settings that were best in
+the bottleneck maze. ``random`` are uniform actions. All rows of a method are one program.
 """
 
 import functools
@@ -25,6 +26,8 @@ from edl.tables.table import (
     COMPARED,
     EDL,
     EDL_ORACLE,
+    EDL_RUNNING,
+    FIRST_MAZE,
     LEADS_MAZES,
     MAZES,
     RANDOM_MAZES,
@@ -48,7 +51,12 @@ MAX_RANDOM = 10
 """Number of random mazes in which all methods are compared."""
 RANDOM = "random"
 SHORT_LABELS = {EDL: bold("EDL"), EDL_ORACLE: "EDL"}
-LABELS = {EDL: bold("EDL, no oracle"), EDL_ORACLE: bold("EDL, oracle"), RANDOM: "random actions"}
+LABELS = {
+    EDL: bold("EDL, no oracle"),
+    EDL_ORACLE: bold("EDL, oracle"),
+    EDL_RUNNING: "EDL, inputs normalised like those of the others",
+    RANDOM: "random actions",
+}
 COLUMNS = {
     "mutual_information": "MI",
     "skill_coverage": "skill_coverage",
@@ -110,7 +118,7 @@ def rows_for(settings: TableSettings, records: Records, methods: list[str], maze
 def all_mazes(settings: TableSettings) -> list[str]:
     """The mazes of the table. The name `RANDOM_MAZES` stands for all random ones."""
     chosen = settings.chosen_mazes((*MAZES, RANDOM_MAZES, *LEADS_MAZES))
-    random = maze_names(min(settings.num_mazes, MAX_RANDOM))
+    random = maze_names(min(settings.num_mazes, MAX_RANDOM), FIRST_MAZE)
     return [maze for name in chosen for maze in (random if name == RANDOM_MAZES else [name])]
 
 
@@ -246,13 +254,19 @@ def overview(results: Results) -> str:
     for method in COMPARED:
         cells = [each.get(method, {}) for each in everything.values()]
         if any(cells):
-            year = year_of(EDL if method == EDL_ORACLE else method)
+            year = year_of(tuning.tuned_name(method))
             measured = [
                 text for each in cells for text in (*(mean_cell(each, name) for name in OVERVIEW), steps_cell(each))
             ]
             lines.append([label_of(method), NONE if year is None else str(year), *measured])
     head = ["method", "year", *(f"{place}: {name}" for place in everything for name in (*OVERVIEW, "steps"))]
-    return markdown_table(head, lines) if lines else "Not measured."
+    shown = {key: each for key, each in results.items() if "mean" in each and is_shown(each["env"])}
+    return f"{facts_line(shown)}\n\n{markdown_table(head, lines)}" if lines else "Not measured."
+
+
+def is_shown(env: str) -> bool:
+    """Whether a maze is part of the overview."""
+    return env in (MAZES[0], MAZES[-1]) or env.startswith(f"{RANDOM_MAZES}:")
 
 
 def figure_view(results: Results) -> str:

@@ -79,4 +79,5 @@ def information_view(results: Results) -> str:
         judged = verdict(each, "mutual_information", value)
         lines.append([f"`{method}`", f"{value:.2f}", *measured, judged, reason])
     head = ["method", "MI, published", "MI, ours", "discriminability, ours", "verdict", "reason"]
-    return markdown_table(head, lines)
+    measured = {key: each for key, each in found.items() if each}
+    return f"{facts_line(measured)}\n\n{markdown_table(head, lines)}" if measured else markdown_table(head, lines)

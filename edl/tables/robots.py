@@ -24,7 +24,18 @@ import numpy as np
 
 from edl.artifacts import SkillPolicy
 from edl.envs.mjx.divergence import check_physics
-from edl.evaluate.floor import NUM_TRIALS, Trials, coverage_of, play_coverage, play_seeds_trials, suits
+from edl.evaluate.floor import (
+    NUM_ROLLOUTS,
+    NUM_TRIALS,
+    Trials,
+    accepts_goals,
+    coverage_of,
+    directed_coverage,
+    play_coverage,
+    play_seeds_trials,
+    playable,
+    suits,
+)
 from edl.evaluate.statistics import aggregate
 from edl.hierarchy.tasks import TASKS, TaskConfig
 from edl.runs.config import RunConfig
@@ -211,27 +222,34 @@ def trained_run(
     """The run of a row, from its folder or newly made, and its stages."""
     point = open_point(row.key, row.config, path / folder_name(row))
 
-    def measure(stage: Stage, artifact: Any) -> list[int] | None:
+    def measure(stage: Stage, artifact: Any) -> dict[str, list[int]] | None:
         return coverage_now(row.config, context, artifact)
 
-    stages = run_measured(point, context, interrupt, measure, until=row.until, known=known)
+    stages = run_measured(point, context, interrupt, measure, until=row.until, known=known, runs=path)
     artifacts = {name: each.artifact for name, each in stages.items()}
     return run_of(row.config, context, artifacts, point.folder), stages
 
 
-def coverage_now(config: RunConfig, context: Context, artifact: Any) -> list[int] | None:
-    """The floor coverage of every seed with the policy of an artifact; None if it has none, or in a maze."""
+def coverage_now(config: RunConfig, context: Context, artifact: Any) -> dict[str, list[int]] | None:
+    """The floor coverage of every seed with the policy of an artifact; None if it has none, or in a maze.
+
+    ``directions`` is that of an explorer's policy which is told directions.
+    """
     policy = policy_in(artifact)
     if policy is None or not suits(context.env, context.layout):
         return None
     keys, samples = floor_keys(config), getattr(artifact, "samples", None)
-    paths, _ = play_coverage(keys, context.env, policy, None, samples, functools.partial(play, keys, context, policy))
-    return [coverage_of(each[: each.shape[0] // 2]) for each in paths]
+    play_now = functools.partial(play, keys, context, policy)
+    paths, _ = play_coverage(keys, context.env, policy, None, samples, play_now)
+    found = {"floor_coverage": [coverage_of(each[:NUM_ROLLOUTS]) for each in paths]}
+    if samples is not None and accepts_goals(policy):
+        found["directions"] = directed_coverage(context.env, policy, samples, paths, play_now)
+    return found
 
 
 def play(keys: Any, context: Context, policy: SkillPolicy, trials: Trials) -> np.ndarray:
     """The same compiled program as in the final evaluation."""
-    paths = np.asarray(call_once(play_seeds_trials, (), keys, context.env, policy, trials))
+    paths = np.asarray(call_once(play_seeds_trials, (), keys, context.env, playable(policy), trials))
     check_physics(context.env, paths, "in the rollouts of the evaluation")
     return paths
 
@@ -244,7 +262,7 @@ def joined_curve(stages: Mapping[str, StageResult]) -> list[dict[str, Any]]:
             {
                 "env_steps": steps + point["env_steps"],
                 "seconds": round(seconds + point["seconds"], 2),
-                "floor_coverage": point["value"],
+                **point["value"],
             }
             for point in stage.curve
         ]
@@ -324,7 +342,8 @@ def run_task_rows(path: Path, job_rows: Sequence[Row], interrupt: Interrupt) -> 
         base = row._replace(table=NAME, key=f"{row.config.env}/{row.facts['method']}", runner=run_rows)
         run, stages = trained_run(path, base, make_context(row.config), interrupt, known)
         task = row.facts["task"]
-        result = task_result(run, task, TaskConfig(), flat=flats.get(task))
+        space = "codes" if row.facts["method"] == EDL else None  # the K skills; the explorer's row has its goals
+        result = task_result(run, task, TaskConfig(), flat=flats.get(task), space=space)
         flats[task] = result["flat"]
         results[row.key] = {**made_by(row), "steps": steps_of(stages), "measured": result}
     return results

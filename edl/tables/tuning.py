@@ -18,6 +18,7 @@ from edl.tables.table import (
     COMPARED,
     EDL,
     EDL_ORACLE,
+    EDL_RUNNING,
     MAZES,
     Records,
     Result,
@@ -122,8 +123,8 @@ def tuning_steps(settings: TableSettings) -> int:
 
 
 def tuned_name(method: str) -> str:
-    """The method whose tuning a method uses: EDL with an oracle has the settings of EDL without one."""
-    return EDL if method == EDL_ORACLE else method
+    """The method whose tuning a method uses: variants of EDL have the settings of EDL itself."""
+    return EDL if method in (EDL_ORACLE, EDL_RUNNING) else method
 
 
 def key_of(maze: str, method: str, point: str) -> str:

@@ -11,7 +11,16 @@ from edl.baselines.directions import DirectionOfTarget
 from edl.baselines.pick_rules import TargetAsGoal
 from edl.envs import layouts
 from edl.evaluate import floor
-from edl.evaluate.floor import NUM_ROLLOUTS, Trials, coverage_of, goal_result, measure_floor, steer
+from edl.evaluate.floor import (
+    NUM_ROLLOUTS,
+    Trials,
+    coverage_of,
+    directed_coverage,
+    goal_result,
+    measure_floor,
+    playable,
+    steer,
+)
 from edl.nets.mlp import MLP
 from tests.probes.plane import goes_by_code, goes_to_code, plane
 
@@ -130,3 +139,43 @@ def test_the_protocol_is_for_open_ground_with_one_or_two_features():
     assert not floor.suits(plane(), layouts.load("square"))
     assert not floor.suits(plane(3), None)
     assert NUM_ROLLOUTS == 48
+
+
+def test_skills_with_goals_are_played_in_turn_and_measured_by_their_own_goals():
+    policy = goes_by_code(2, SIDES)  # ends at (8, 0), (-8, 0), ... from the start in the middle of a cell
+    ends = jnp.array([[8.5, 0.5], [-7.5, 0.5], [0.5, 8.5], [0.5, 30.0]])  # the last goal is on the other side
+    result = measured(dataclasses.replace(policy, goals=ends))[0]["skills"]
+    assert (result["within_1"], result["within_3"], result["passed_3"]) == (0.75, 0.75, 0.75)
+    assert "skills" not in measured(policy)[0]
+
+
+def test_one_thrown_robot_does_not_decide_how_far_directions_are():
+    samples = np.zeros((1000, 2))
+    samples[:, 0] = np.linspace(0, 10, 1000)
+    samples[0] = 1e6
+    paths = np.zeros((NUM_ROLLOUTS, 3, 2))
+    goals = floor.goals_out_of_reach(0, samples, paths)
+    assert np.allclose(np.linalg.norm(goals, axis=1), 1.25 * 10, rtol=0.02)
+
+
+def test_directed_coverage_is_that_of_the_protocol():
+    policy, env = dataclasses.replace(goes_to_code(2, jnp.zeros((1, 2))), pick=TargetAsGoal()), plane()
+    samples = jnp.asarray(np.random.default_rng(0).uniform(-3, 3, size=(2, 64, 2)), jnp.float32)
+
+    def play(trials):
+        return np.asarray(floor.play_seeds_trials(KEYS, env, stacked(policy), trials))
+
+    whole = measure_floor(KEYS, env, stacked(policy), None, samples, play)
+    paths, _ = floor.play_coverage(KEYS, env, stacked(policy), None, samples, play)
+    found = directed_coverage(env, stacked(policy), samples, paths, play)
+    assert found == [each["goals"]["directions"]["cells"] for each in whole]
+
+
+def test_policies_that_differ_in_what_trials_do_not_use_are_one_program():
+    explorer = dataclasses.replace(goes_to_code(2, jnp.zeros((1, 2))), model=IDENTITY)
+    skills = dataclasses.replace(goes_to_code(2, jnp.zeros((1, 2))), codes=SIDES, goals=SIDES)
+    shapes = [jax.eval_shape(playable, each) for each in (explorer, skills)]
+    assert jax.tree.structure(shapes[0]) == jax.tree.structure(shapes[1])
+    assert jax.tree.leaves(shapes[0]) == jax.tree.leaves(shapes[1])
+    steered = dataclasses.replace(explorer, pick=DirectionOfTarget(IDENTITY, jnp.zeros(2)))
+    assert playable(steered).model is IDENTITY  # METRA needs it in every step

@@ -7,12 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from edl.artifacts import States
 from edl.config import ConfigError
 from edl.hierarchy.tasks import TASKS, TaskConfig, check_task, hurdles_passed, learn_task, next_goal, task_env, within
 from edl.program import run_program
+from edl.runs.tasks import reach_of
 from tests.probes.plane import goes_by_code, goes_to_code, plane
 
-CONFIG = TaskConfig(hold=4, rollouts=32, env_steps=32 * 16 * 12, minibatches=2, hidden=(16,), learning_rate=1e-2)
+CONFIG = TaskConfig(
+    hold=4, reach=10.0, rollouts=32, env_steps=32 * 16 * 12, minibatches=2, hidden=(16,), learning_rate=1e-2
+)
 KEY = jax.random.key(0)
 
 
@@ -96,3 +100,8 @@ def test_a_task_that_does_not_fit_is_rejected():
         check_task("half_cheetah_gaol", plane(1), "line")
     assert all(task.description for task in TASKS.values())
     assert dataclasses.asdict(TaskConfig())["hold"] == 25
+
+
+def test_a_controller_may_name_goals_twice_as_far_as_a_skill_goes():
+    assert reach_of(States(jnp.full((100, 1), 84.0)), share=25 / 200) == 2 * 84 * 25 / 200
+    assert reach_of(None, share=25 / 200) == 10

@@ -142,7 +142,7 @@ def test_seeds_without_a_score_are_left_out():
 
 
 def test_the_text_of_a_verdict():
-    verdict = judge("It is better.", "More.", [greater("score", x(HIGH), y(LOW))], ours=True)
+    verdict = judge("It is better.", "More.", [greater("score", x(HIGH), y(LOW))], source="ours")
     assert (verdict.claim, verdict.test, verdict.source, verdict.seeds) == ("It is better.", "More.", "ours", 4)
     (measured,) = verdict.measured
     assert measured.startswith("score: x 0.91 [")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from edl.config import ConfigError
-from edl.tables import TABLES, make, mazes, methods, seeds, training, tuning
+from edl.tables import TABLES, make, mazes, methods, seeds, table, training, tuning
 from edl.tables.make import expand, jobs_of, make_tables
-from edl.tables.table import folder_name, is_finished, maze_names, with_explorers_policy
+from edl.tables.table import FIRST_MAZE, folder_name, is_finished, maze_names, with_explorers_policy, with_values
 from tests.tables.tiny import SETTINGS
 
 BASELINE = SETTINGS._replace(methods=("reverse_mi",))
@@ -159,7 +159,7 @@ def test_the_five_best_baselines_go_to_the_random_mazes():
     assert mazes.best_baselines(settings, records) == order[:5]
     rows = mazes.rows(settings, records)
     assert [row.facts["method"] for row in rows[::2]] == ["edl", "edl_default", *order[:5]]
-    assert {row.config.env for row in rows} == set(maze_names(2, mazes.FIRST_MAZE))
+    assert {row.config.env for row in rows} == set(maze_names(2, FIRST_MAZE))
     assert not {row.config.env for row in rows}.intersection(maze_names(61))  # these were looked at
     assert all(row.table == "mazes" for row in rows)
     assert [len(job.rows) for job in jobs_of(rows)] == [2, 2, 2, 4, 2, 2]  # EDL's two settings are one program
@@ -168,11 +168,26 @@ def test_the_five_best_baselines_go_to_the_random_mazes():
 def test_methods_in_random_mazes_have_the_settings_of_the_bottleneck():
     settings = SETTINGS._replace(methods=("reverse_mi",), mazes=())
     grid = tuning.grid_of(settings, "bottleneck", "reverse_mi")
-    assert [row.table for row in mazes.rows(settings, {})] == ["tuning"] * 18  # of reverse_mi and EDL
+    assert [row.table for row in mazes.rows(settings, {})] == ["tuning"] * 9
     records = fake(grid, lambda row: 0.0 if row.facts["point"] == "+-+" else 1.0)
     rows = [row for row in mazes.rows(settings, records) if row.table == "mazes"]
     assert len(rows) == 2
     assert {row.config.baseline.ppo.entropy_weight for row in rows} == {0.01}
+
+
+def test_a_revision_of_a_method_makes_its_rows_unfinished(monkeypatch):
+    (row,) = methods.rows(BASELINE._replace(tuned=False), {})
+    records = fake([row])
+    monkeypatch.setitem(table.REVISIONS, row.facts["method"], 7)
+    assert not is_finished(row, records)
+
+
+def test_edl_with_running_moments_differs_in_nothing_else():
+    settings = SETTINGS._replace(adjust=lambda config: config)
+    running, usual = settings.config("square", "edl_running"), settings.config("square", "edl")
+    assert running.learner.ppo.normalise
+    assert not usual.learner.ppo.normalise
+    assert with_values(running, {"learner.ppo.normalise": False}) == usual
 
 
 def test_a_changed_setting_makes_a_row_unfinished():
@@ -186,7 +201,7 @@ def test_a_changed_setting_makes_a_row_unfinished():
 def test_methods_in_random_mazes_and_those_of_leads_are_one_program_with_few_seeds():
     settings = SETTINGS._replace(methods=("map_elites",), mazes=("bottleneck", "random", "leads_u"), tuned=False)
     rows = methods.rows(settings, {})
-    assert [row.config.env for row in rows] == ["bottleneck", *maze_names(2), "leads_u"]
+    assert [row.config.env for row in rows] == ["bottleneck", *maze_names(2, FIRST_MAZE), "leads_u"]
     assert [row.config.num_seeds for row in rows] == [2, 1, 1, 1]
     assert len(jobs_of(rows)) == 1
     assert [row.drawing is not None for row in rows] == [True, False, False, False]

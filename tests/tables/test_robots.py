@@ -148,6 +148,22 @@ def test_finished_stages_are_loaded(measured, monkeypatch):
         assert again[key]["curve"] == results[key]["curve"]
 
 
+def test_a_stage_that_another_run_has_finished_is_loaded_from_there(tmp_path, monkeypatch):
+    remember_factory(open_plane, ENV)
+    config = resolve_config(robots.config_of(SETTINGS, ENV, robots.BEYOND))
+    context = make_context(config)
+    first = open_point("first", config, tmp_path / "first")
+    explored = run_measured(first, context, Interrupt(), lambda stage, artifact: None, until="explore")["explore"]
+    monkeypatch.setattr("edl.runs.snapshots.run_stage", lambda *args: pytest.fail("explored again"))
+    second = open_point("second", config, tmp_path / "second")
+    again = run_measured(second, context, Interrupt(), lambda stage, artifact: None, until="explore", runs=tmp_path)[
+        "explore"
+    ]
+    assert again.facts == explored.facts
+    assert np.array_equal(again.artifact.samples, explored.artifact.samples)
+    assert second.folder.has("states.safetensors")
+
+
 @pytest.mark.slow
 def test_the_views_show_the_rows(measured):
     text = robots.view({key.replace(ENV, "ant"): result for key, result in measured[2].items()})

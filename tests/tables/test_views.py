@@ -7,7 +7,7 @@ from edl.envs import layout_of
 from edl.tables import mazes, methods, offline, published, seeds, training, tuning
 from edl.tables.explorers import TABLE as EXPLORERS
 from edl.tables.markdown import facts_line, markdown_table, mean_cell, million, missing_line
-from edl.tables.table import maze_names
+from edl.tables.table import FIRST_MAZE, maze_names
 
 MADE = {"seed": 0, "num_seeds": 2, "edl": "1.0", "commit": None, "device": "1 x H200", "date": "2030-01-01"}
 
@@ -109,7 +109,7 @@ def test_random_mazes_have_means_worst_runs_and_shares_over_all_runs():
 
 
 def test_mazes_that_were_looked_at_have_lines_of_their_own():
-    fresh, known = maze_names(1, mazes.FIRST_MAZE)[0], maze_names(1, mazes.FIRST_MAZE - 1)[0]
+    fresh, known = maze_names(1, FIRST_MAZE)[0], maze_names(1, FIRST_MAZE - 1)[0]
     success = {fresh: 1.0, known: 0.5}
     results = {f"{env}/edl": result("edl", env, mean={}, per_seed=[{"goal_success": success[env]}]) for env in success}
     ours, looked_at = lines_of(mazes.view(results))[2:]
@@ -162,7 +162,9 @@ def test_coverage_of_explorers():
     results = {"square/frontier": result("frontier", mean={"data_coverage_100k": 0.9})}
     rows = lines_of(EXPLORERS.views[""](results))
     assert rows[2] == ["frontier", "0.900 [0.800, 1.000]", "-", "-"]
-    assert rows[3][0] == "ExDM, published"
+    assert rows[3] == ["ExDM, published", "0.99", "0.91", "0.75"]
+    theirs = {"square/knn": result("knn", mean={"data_coverage_100k": 0.8})}  # [0.7, 0.9]
+    assert ["MEPOL, published", "0.98 (`knn`: lower)", "0.89", "0.62"] in lines_of(EXPLORERS.views[""](theirs))
     elsewhere = {"square/beyond": {**result("beyond", mean={}), "device": "1 x cpu"}}  # not part of this view
     readme = EXPLORERS.views["readme"](results | elsewhere)
     assert lines_of(readme)[2] == ["square", "-", "-", "-", "**0.900**"]

@@ -30,6 +30,10 @@ class MjxEnv(Env):
     feature_size: int = eqx.field(static=True)
 
     @property
+    def slow_to_compile(self) -> bool:
+        return True
+
+    @property
     def action_space(self) -> Box:
         return self.physics.action_space
 
@@ -66,6 +70,10 @@ class MjxMaze(Env):
     horizon: int = eqx.field(static=True)
     observation_size: int = eqx.field(static=True)
     feature_size: int = eqx.field(static=True, default=2)
+
+    @property
+    def slow_to_compile(self) -> bool:
+        return True
 
     @property
     def action_space(self) -> Box:
