@@ -125,6 +125,7 @@ def make_tables(
     with store.locked(folder):
         records = {name: dict(read_rows(folder, name)) for name in TABLES}
         failures: list[str] = []
+        share_results(folder, chosen, settings, records)
         with contextlib.closing(Scheduler(Path(runs), jobs)) as scheduler:
             for job, finished in scheduler.run(
                 chosen, settings, records, started=lambda job: progress.message(f"{job.title}, started")
@@ -136,8 +137,23 @@ def make_tables(
                     continue
                 records[table] |= finished.results
                 write_table(folder, table, records)
+                share_results(folder, chosen, settings, records)
                 progress.message(f"{job.title}, took {finished.seconds:.0f} s")
     return failures
+
+
+def share_results(folder: Folder, names: Sequence[str], settings: TableSettings, records: Records) -> None:
+    """Use a result for every row with the same identity: several tables have the same run in a random maze."""
+    by_identity = {each["identity"]: each for name in TABLES for each in records[name].values()}
+    for name in names:
+        rows = [row for row in TABLES[name].rows(settings, records) if row.table == name]
+        missing = [
+            row for row in rows if not is_finished(row, records) and row.identity in by_identity and not row.alone
+        ]
+        if missing:
+            shared = {row.key: {**by_identity[row.identity], **row.facts} for row in missing}
+            records[name] = {**records[name], **shared}  # type: ignore[index]
+            write_table(folder, name, records)
 
 
 def expand(names: Sequence[str]) -> list[str]:

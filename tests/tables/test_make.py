@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from edl.config import ConfigError
+from edl.runs import store
 from edl.tables import TABLES, make, mazes, methods, seeds, table, training, tuning
-from edl.tables.make import expand, jobs_of, make_tables
+from edl.tables.make import expand, jobs_of, make_tables, share_results
 from edl.tables.table import FIRST_MAZE, folder_name, is_finished, maze_names, with_explorers_policy, with_values
 from tests.tables.tiny import SETTINGS
 
@@ -188,6 +189,24 @@ def test_edl_with_running_moments_differs_in_nothing_else():
     assert running.learner.ppo.normalise
     assert not usual.learner.ppo.normalise
     assert with_values(running, {"learner.ppo.normalise": False}) == usual
+
+
+def test_a_result_is_used_for_the_same_run_in_another_table(tmp_path):
+    settings = SETTINGS._replace(methods=("reverse_mi",), mazes=("random",), tuned=False)
+    folder = store.make_folder(tmp_path)
+    measured = fake(mazes.rows(settings, {}))
+    for each in measured["mazes"].values():
+        each |= {"random": {}, "per_seed": [{}], "steps": {"learn": 1}, "ci95": {"best_skill_distance": [1, 1]}}
+    records = {name: dict(measured.get(name, {})) for name in TABLES}
+    share_results(folder, ["methods"], settings, records)
+    rows = methods.rows(settings, {})
+    assert len(rows) == 2
+    assert all(is_finished(row, records) for row in rows)
+    assert set(make.read_rows(folder, "methods")) == {row.key for row in rows}
+    records["methods"].clear()
+    other = settings._replace(maze_seeds=3)  # other runs
+    share_results(folder, ["methods"], other, records)
+    assert not records["methods"]
 
 
 def test_a_changed_setting_makes_a_row_unfinished():
