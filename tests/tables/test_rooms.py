@@ -2,22 +2,26 @@
 
 import dataclasses
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from edl.artifacts import States
 from edl.discover.kmeans import KMeansConfig
 from edl.evaluate.floor import NUM_TRIALS
 from edl.explore.beyond import BeyondConfig
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
+from edl.runs.config import RunConfig
 from edl.runs.interrupt import Interrupt
-from edl.runs.resolve import resolve_config
+from edl.runs.resolve import make_context, resolve_config
+from edl.runs.result import Run
 from edl.runtime import effort
 from edl.runtime.effort import Effort
 from edl.tables import TableSettings, robots
 from edl.tables.table import Row
-
-pytestmark = pytest.mark.slow
+from tests.probes.plane import linear_policy
 
 ENV, NUM_SEEDS, HORIZON = "bottleneck", 2, 12
 EXPLORER = BeyondConfig(
@@ -42,6 +46,27 @@ def tiny(config):
     )
 
 
+def test_rooms_of_policies_whose_paths_are_known():
+    """a = z - x: of the two targets, one is in the room of the start, and one in the room behind its door."""
+    config = resolve_config(RunConfig(env=ENV, num_seeds=NUM_SEEDS))
+    context = make_context(config)
+    run = Run(config=config, env=context.env, layout=context.layout)
+    targets = jnp.array([[3.0, 3.0], [5.5, 1.0]])
+    towards = linear_policy(jnp.concatenate([-jnp.eye(2), jnp.eye(2)]), targets)
+    policy = jax.tree.map(lambda leaf: jnp.stack([leaf] * NUM_SEEDS), towards)
+    skills = robots.rooms_reached(dataclasses.replace(run, policy=policy))
+    samples = jnp.stack([targets[:1], targets[1:]])  # the explorer of each seed has seen one of the targets
+    explored = States(samples=samples, policy=policy)
+    near, far = robots.rooms_reached(dataclasses.replace(run, states=explored))
+    for each in (*skills, far):
+        assert each["rooms"] == ["C", "E"]
+        assert each["share_of_rooms"] == 2 / 6
+    assert all(each["rooms_at_the_end"] == ["C", "E"] for each in skills)
+    assert "E" in far["rooms_at_the_end"]
+    assert near["rooms"] == near["rooms_at_the_end"] == ["C"]
+    assert 0.04 <= near["cells"] <= 0.25  # of the 100 cells, 25 are in the first room
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     """The results of the explorer and of EDL, and the paths that were played for them."""
@@ -63,6 +88,7 @@ def measured(tmp_path_factory):
     return list(results.values()), played
 
 
+@pytest.mark.slow
 def test_a_row_in_a_maze_has_rooms_and_no_floor(measured):
     for result in measured[0]:
         assert result["curve"] == []
@@ -78,6 +104,7 @@ def test_a_row_in_a_maze_has_rooms_and_no_floor(measured):
     assert edl == explorer | {"learn": 2 * 4 * HORIZON}
 
 
+@pytest.mark.slow
 def test_the_explorer_is_told_its_samples_and_edl_its_skills(measured):
     results, played = measured
     (samples, of_explorer), (skills, of_edl) = played
@@ -91,6 +118,7 @@ def test_the_explorer_is_told_its_samples_and_edl_its_skills(measured):
     assert min(len(np.unique(np.asarray(seed), axis=0)) for seed in samples.codes) > 10
 
 
+@pytest.mark.slow
 def test_the_view_lists_the_rooms(measured):
     results = {f"ant:bottleneck/{name}": each for name, each in zip(("beyond", "edl"), measured[0], strict=True)}
     text = robots.rooms_view("ant:bottleneck", results)
