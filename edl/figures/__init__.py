@@ -1,6 +1,7 @@
 """Figures and the report. The only package that imports matplotlib. Takes arrays, returns figures or bytes."""
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,9 +144,12 @@ def explore_figures(
     return figures
 
 
-def with_captions(figures: Mapping[str, Figure | bytes]) -> list[Picture]:
-    """Figures with their titles and captions, as `report_html` takes them."""
+def with_captions(
+    figures: Mapping[str, Figure | bytes], instead: Mapping[str, str] = MappingProxyType({})
+) -> list[Picture]:
+    """Figures with their titles and captions, as `report_html` takes them. ``instead`` has captions that differ."""
     captions = OTHER_CAPTIONS | {name: (figure.title, figure.caption) for name, figure in FIGURES.items()}
+    captions |= {name: (captions[name][0], caption) for name, caption in instead.items()}
     return [(*captions.get(name, (name, "")), figure) for name, figure in figures.items()]
 
 

@@ -2,11 +2,11 @@
 
 MJX computes in float32, often with a faster solver, and its friction differs in detail: MuJoCo approximates the cone of
 friction by a pyramid, and MJX turns the pyramid of a steep capsule by another angle. Single trajectories therefore
-separate after the first contacts. What must agree is the result: how near to its goal a skill ends, within the spread
-over seeds.
+separate after the first contacts. What must agree is the result, within the spread over seeds: how near to its goal a
+skill ends, how much of the floor is covered, and how many goals are reached.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -24,10 +24,11 @@ from edl.envs.success import success_of
 from edl.evaluate.distances import goal_success
 from edl.evaluate.floor import Trials, trial_action
 from edl.evaluate.geodesic import Geodesic, PairedDistance
+from edl.evaluate.metrics import definitions_note
 from edl.runs.evaluation import evaluate_floor
 from edl.runs.executables import call_once
 from edl.runs.pipeline import stage_keys
-from edl.runs.result import Run
+from edl.runs.result import Run, with_good_seeds
 from edl.types import Keys
 
 NUM_ROLLOUTS = 4
@@ -47,25 +48,64 @@ class Ends(NamedTuple):
 def cross_check(run: Run, num_rollouts: int = NUM_ROLLOUTS, within: float | None = None) -> dict[str, Any]:
     """Play the deterministic policy from the same starts in both simulators, and compare the results.
 
-    ``per_seed`` has the mean distance to the goals, the share of rollouts that end ``within`` that distance (by default
-    that of `edl.envs.success`; both only for methods with goals), and the mean distance travelled. ``agrees`` says of
-    each whether the means over seeds of the two simulators differ by at most the spread over seeds (their standard
-    deviation); None for a single seed. ``floor`` is the protocol of `edl.evaluate.floor` in MuJoCo, for robots in the
-    open. It is all there is of a run that has only explored.
+    ``per_seed`` has, for each simulator, the mean distance to the goals, the share of rollouts that end ``within`` that
+    distance (by default that of `edl.envs.success`; both only for methods with goals), and the mean distance travelled.
+    For robots in the open it also has the results of the protocol of `edl.evaluate.floor` (`floor_numbers`), which are
+    all there is of a run that has only explored; ``floor`` has their details. ``agrees`` says of each number whether
+    the means over seeds of the two simulators differ by at most the spread over seeds (their standard deviation); None
+    for a single seed. Seeds that failed are left out.
     """
-    env, policy = run.env, run.policy
-    floor = evaluate_floor(run, play_trials_in_mujoco) if isinstance(env, MjxEnv) else None
-    if policy is None and floor is not None:
-        return {"floor": floor}
+    good = [index for index in range(run.config.num_seeds) if index not in run.failed]
+    floors = floors_of(run, good)
+    per_seed: list[dict[str, Any]] = [{"seed": run.config.seed + i} for i in good]
+    found: dict[str, Any] = {}
+    if run.policy is not None or floors is None:
+        within = success_of(run.env).radius if within is None else within
+        found = {"num_rollouts": num_rollouts, "within": within}
+        for each, played in zip(per_seed, _play_skills(run, good, num_rollouts, within), strict=True):
+            each |= played
+    for simulator, seeds in ({} if floors is None else floors).items():
+        for each, floor in zip(per_seed, seeds, strict=True):
+            each[simulator] = {**each.get(simulator, {}), **floor_numbers(floor)}
+    found |= {"per_seed": per_seed, "agrees": _agreement(per_seed)}
+    return found if floors is None else {**found, "floor": floors}
+
+
+def floors_of(run: Run, good: Sequence[int]) -> dict[str, list[dict[str, Any]]] | None:
+    """The protocol of `edl.evaluate.floor` in both simulators, for the seeds ``good``; None if it does not apply.
+
+    Metrics that the run comes with have it for MJX, unless they are by other definitions.
+    """
+    whole = with_good_seeds(run)
+    theirs = evaluate_floor(whole, play_trials_in_mujoco) if isinstance(run.env, MjxEnv) else None
+    if theirs is None:
+        return None
+    metrics = run.metrics or {}
+    current = bool(metrics.get("per_seed")) and definitions_note(metrics) is None
+    ours = [each.get("floor") for each in metrics["per_seed"]] if current else []
+    if len(ours) != len(theirs) or any(ours[i] is None for i in good):
+        ours = evaluate_floor(whole)
+        assert ours is not None
+    return {name: [each[i] for i in good] for name, each in zip(SIMULATORS, (ours, theirs), strict=True)}
+
+
+def floor_numbers(floor: Mapping[str, Any]) -> dict[str, float]:
+    """What is compared of the protocol of one seed: floor coverage, and the share of goals of each set reached."""
+    reached = {f"{name}_within_1": float(each["within_1"]) for name, each in floor["goals"].items()}
+    return {"floor_coverage": float(floor["floor_coverage"]), **reached}
+
+
+def _play_skills(run: Run, good: Sequence[int], num_rollouts: int, within: float) -> Iterator[dict[str, Any]]:
+    """For each of the seeds ``good``: the results of its skills in both simulators, and how far apart they end."""
+    env, policy = run.env, with_good_seeds(run).policy
     if not isinstance(env, MjxEnv | MjxMaze) or policy is None:
         raise ConfigError(f"the cross-check needs a trained policy of a robot (got env {run.config.env!r}).")
-    within = success_of(env).radius if within is None else within
     goals = policy.goals if run.skills is None else run.skills.goals
     keys = jax.vmap(lambda key: jax.random.fold_in(key, CROSS_CHECKED))(stage_keys(run.config, "evaluate"))
     observations = np.asarray(call_once(play_modes, (num_rollouts,), keys, env, policy))
-    model, per_seed = reference_model(env), []
+    model = reference_model(env)
     paired = _straight if run.layout is None else Geodesic.from_layout(run.layout).paired
-    for i in range(run.config.num_seeds):
+    for i in good:
         one = run.seed(i).policy
         assert one is not None
         played = {"mjx": observations[i], "mujoco": play_reference(keys[i], env, one, model, num_rollouts)}
@@ -73,9 +113,7 @@ def cross_check(run: Run, num_rollouts: int = NUM_ROLLOUTS, within: float | None
         goal = None if goals is None else np.asarray(goals[i], float)
         results = {name: _results(each, goal, paired, within) for name, each in ends.items()}
         apart = float(np.mean(np.linalg.norm(ends["mjx"].last - ends["mujoco"].last, axis=-1)))
-        per_seed.append({"seed": run.config.seed + i, **results, "ends_apart": apart})
-    found = {"num_rollouts": num_rollouts, "within": within, "per_seed": per_seed, "agrees": _agreement(per_seed)}
-    return found if floor is None else {**found, "floor": floor}
+        yield {**results, "ends_apart": apart}
 
 
 def play_modes(num: int, keys: Keys, env: Env, policy: SkillPolicy) -> Float[Array, "seeds k n t o"]:
@@ -163,27 +201,20 @@ def _results(
 
 
 def describe_cross_check(found: Mapping[str, Any]) -> dict[str, str]:
-    """The results as lines of text, by their label: means over seeds."""
+    """The results as lines of text, by their label: means over seeds, and which of them agree."""
     lines = {}
-    for simulator in SIMULATORS if "per_seed" in found else ():
+    for simulator in SIMULATORS if found else ():
         rows = [each[simulator] for each in found["per_seed"]]
-        lines[simulator] = ", ".join(f"{name} {np.mean([row[name] for row in rows]):.3g}" for name in rows[0])
-    if found.get("agrees"):
-        agreeing = [name for name, agrees in found["agrees"].items() if agrees]
-        lines["agree"] = ", ".join(agreeing) or "none"
-    if "floor" in found:
-        lines["floor"] = f"in MuJoCo: {describe_floor(found['floor'])}"
+        lines[simulator] = ", ".join(f"{name} {_number([row[name] for row in rows])}" for name in rows[0])
+    for label, wanted in (("agree", True), ("differ", False)) if found.get("agrees") else ():
+        lines[label] = ", ".join(name for name, agrees in found["agrees"].items() if agrees is wanted) or "none"
     return lines
 
 
-def describe_floor(floors: Sequence[Mapping[str, Any]]) -> str:
-    """Means over seeds: floor coverage, and the share of goals of each set that are reached."""
-    sets = [
-        f"{name} {np.mean([each['goals'][name]['within_1'] for each in floors]):.2f} "
-        f"(up to {np.mean([each['goals'][name]['radius'] for each in floors]):.0f} away)"
-        for name in floors[0]["goals"]
-    ]
-    return f"{np.mean([each['floor_coverage'] for each in floors]):.0f} cells; goals within 1: {', '.join(sets)}"
+def _number(values: Sequence[float]) -> str:
+    """The mean, with three digits or more."""
+    mean = float(np.mean(values))
+    return f"{mean:.3g}" if abs(mean) < 1000 else f"{mean:.0f}"
 
 
 def _agreement(per_seed: list[dict[str, Any]]) -> dict[str, bool] | None:

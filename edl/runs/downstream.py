@@ -102,13 +102,18 @@ def _first(env: Env, key: Key) -> Float[Array, " s"]:
     return env.features(env.observe(env.reset(key)))
 
 
-def pretraining_steps(run: Run) -> dict[str, int]:
-    """Environment steps per seed that the skills of a run cost, by stage: explore, scout and learn."""
+def recorded_steps(run: Run) -> dict[str, int]:
+    """Environment steps per seed of the stages that a run has finished, as far as it records them."""
     recorded = (run.metrics or {}).get("steps")
     if recorded is None and run.path is not None:
         recorded = env_steps_of(read_progress(store.open_run(run.path)))
     found = recorded or {}
-    steps = {stage.name: int(found[stage.name]) for stage in plan(run.config) if stage.name in found}
+    return {stage.name: int(found[stage.name]) for stage in plan(run.config) if stage.name in found}
+
+
+def pretraining_steps(run: Run) -> dict[str, int]:
+    """Environment steps per seed that the skills of a run cost, by stage: explore, scout and learn."""
+    steps = recorded_steps(run)
     if "learn" not in steps:
         raise ConfigError(
             f"{str(run.path)!r} does not record the environment steps of its training: metrics.json has no steps. "

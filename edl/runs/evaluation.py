@@ -50,7 +50,7 @@ from edl.runs import store
 from edl.runs.config import RunConfig
 from edl.runs.executables import call_once, compile_once
 from edl.runs.failures import marked
-from edl.runs.films import Film, film_figure, film_of
+from edl.runs.films import Film, film_caption, film_figure, film_of
 from edl.runs.pipeline import stage_keys
 from edl.runs.provenance import read_provenance
 from edl.runs.resolve import Context
@@ -357,10 +357,14 @@ def codebook_reports(run: Run) -> list[dict[str, float | int]] | None:
 
 
 class Drawings(NamedTuple):
-    """The figures of a run by name, as PNG, and the data of its interactive panel, if it has one."""
+    """The figures of a run by name, as PNG, and the data of its interactive panel, if it has one.
+
+    ``captions`` are those that differ from the captions of `edl.figures`.
+    """
 
     pictures: Mapping[str, bytes] = {}
     panel: dict[str, Any] | None = None
+    captions: Mapping[str, str] = {}
 
 
 def draw_figures(run: Run, found: Evaluation) -> Drawings:
@@ -373,7 +377,8 @@ def draw_figures(run: Run, found: Evaluation) -> Drawings:
         film = _film(good, played)
         panel = panel_of(run, found.episodes, None if film is None else film.frames)
     drawn = figures_of(good, played, found.random, film=film)
-    return Drawings({name: figures.to_png(figure) for name, figure in drawn.items()}, panel)
+    captions = {} if played is None else film_caption(film, len(played.valid))
+    return Drawings({name: figures.to_png(figure) for name, figure in drawn.items()}, panel, captions)
 
 
 def draw_run(run: Run, dims: str | None = None) -> dict[str, Any]:
@@ -504,7 +509,7 @@ def write_report(folder: Folder, metrics: Mapping[str, Any], drawings: Drawings)
 
     for name, png in drawings.pictures.items():
         folder.save_picture(name, png)
-    shown = figures.with_captions(drawings.pictures)
+    shown = figures.with_captions(drawings.pictures, drawings.captions)
     config, provenance = folder.read_json(store.CONFIG), read_provenance(folder)
     page = figures.report_html(metrics, config, provenance, shown, str(folder.path), drawings.panel)
     folder.write(store.REPORT, page.encode())

@@ -13,8 +13,8 @@ from edl.envs.mjx.env import MjxEnv, MjxMaze
 from edl.envs.mjx.render import NO_RENDERER, render_poses
 from edl.envs.rollout import Episode
 
-NUM_PICTURES, MAX_ROWS = 6, 12
-"""Pictures per rollout, and the number of skills that are shown."""
+NUM_PICTURES, MAX_ROWS = 6, 16
+"""Pictures per rollout, and the number of skills that are shown: all of those in the tables of robots."""
 
 
 class Film(NamedTuple):
@@ -27,7 +27,7 @@ class Film(NamedTuple):
 
 
 def film_of(env: Env, policy: SkillPolicy, episodes: Episode) -> Film | None:
-    """Pictures of one rollout of each skill of one seed; None if the env cannot be seen."""
+    """Pictures of one rollout of each skill of one seed, or of the first `MAX_ROWS`; None if the env cannot be seen."""
     if isinstance(env, MjxEnv | MjxMaze):
         times = _times(env.horizon)
         return Film("robot", _robot_frames(env, episodes, times), times, NO_RENDERER)
@@ -49,6 +49,16 @@ def film_figure(film: Film | None) -> dict[str, Any]:
     if film.frames is None:
         return {film.name: figures.message_figure(film.problem)}
     return {film.name: figures.filmstrip_figure(film.frames, film.times.tolist())}
+
+
+def film_caption(film: Film | None, num_skills: int) -> dict[str, str]:
+    """The caption of the pictures, by the name of their figure, if they do not show all skills."""
+    from edl import figures
+
+    if film is None or film.frames is None or len(film.frames) == num_skills:
+        return {}
+    _, caption = figures.OTHER_CAPTIONS[film.name]
+    return {film.name: caption.replace("each skill", f"each of the first {len(film.frames)} skills")}
 
 
 def _robot_frames(

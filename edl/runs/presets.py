@@ -118,8 +118,8 @@ JAX_DEFAULTS = {"explore": "beyond", "discover": "vqvae", "scout": "beyond"}
 JAX_LEARNERS = {True: HOST_LEARNERS | {"ppo": HOST_PPO | {"rollouts": 1024, "minibatches": 32}}, False: HOST_LEARNERS}
 """Changes to the learner of a baseline, on an accelerator and on a CPU."""
 JAX: dict[str, Callable[[Facts], Any]] = {
-    "random_walk": lambda facts: HOST["random_walk"](facts.config),
-    "knn": lambda facts: HOST["knn"](facts.config),
+    "random_walk": lambda facts: whole_episodes("random_walk", facts),
+    "knn": lambda facts: whole_episodes("knn", facts),
     "beyond": lambda facts: jax_explorer(facts),
     "learn": lambda facts: jax_learner(facts),
     "metra": lambda facts: METRAConfig.robot(continuous=facts.env.feature_size >= 2, **jax_sac(facts)),
@@ -139,6 +139,13 @@ JAX_PARTS: dict[bool, dict[str, Any]] = {
 }
 """Envs at the same time and minibatches of PPO, on an accelerator and on a CPU. Physics takes nine tenths of the time,
 so many gradient steps (4 x ``minibatches`` per iteration) cost little."""
+JAX_WHOLE: dict[str, dict[str, Any]] = {
+    "random_walk": {"iterations": 2, "rollouts": JAX_PARTS[True]["rollouts"]},
+    "knn": {"rollouts": 1024},
+}
+"""Changes on an accelerator to the recipes of `HOST` for explorers that play and record whole episodes: 1.6 and 8.2
+million steps in episodes of 200. Those of kNN are fewer at a time, because it compares every state with 2048 others,
+which takes 1.7 GB per seed."""
 FAR_GOALS = 0.2
 """Share of the explorer's goals that are far, for robots in the open."""
 UNROLLS = range(10, 26)
@@ -187,6 +194,11 @@ def jax_explorer(facts: Facts) -> BeyondConfig:
         hidden=(256, 256) if facts.accelerator else (128, 128),
         **JAX_PARTS[facts.accelerator],
     )
+
+
+def whole_episodes(name: str, facts: Facts) -> Any:
+    """The recipe of `HOST`; on an accelerator with about a thousand envs or more at the same time."""
+    return dataclasses.replace(HOST[name](facts.config), **(JAX_WHOLE[name] if facts.accelerator else {}))
 
 
 def in_parts(iterations: int, facts: Facts) -> int:

@@ -23,7 +23,7 @@ from edl.evaluate.floor import FARTHEST, accepts_goals
 from edl.evaluate.statistics import bootstrap
 from edl.hierarchy.tasks import SkillSpace, TaskBuilder, TaskConfig, check_task
 from edl.runs.config import to_json
-from edl.runs.downstream import pretraining_steps
+from edl.runs.downstream import pretraining_steps, recorded_steps
 from edl.runs.driver import Work, advance, lane_mesh, outline
 from edl.runs.result import Run
 from edl.types import Keys
@@ -143,8 +143,10 @@ def task_result(
 
 
 def _pretraining(run: Run) -> int | None:
-    """Environment steps that the skills cost; None if the run does not record them."""
+    """Environment steps that the skills, or else the explorer's policy, cost; None if the run does not record them."""
     try:
+        if run.policy is None:
+            return recorded_steps(run).get("explore")
         return sum(pretraining_steps(run).values())
     except ConfigError:
         return None

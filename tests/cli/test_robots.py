@@ -8,6 +8,7 @@ import edl
 from edl.cli import main
 from edl.evaluate.floor import METRICS_OF_FLOOR
 from tests.cli.settings import FILES
+from tests.envs.mjx.models import BALL, write
 
 pytest.importorskip("mujoco.mjx")
 
@@ -46,3 +47,26 @@ def test_a_run_of_the_half_cheetah_has_floor_metrics_a_report_and_figures(tmp_pa
     assert main(["figure", str(out)]) == 0
     assert before <= {path.name for path in (out / "figures").iterdir()}
     assert json.loads((out / "metrics.json").read_text())["per_seed"] == metrics["per_seed"]
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        ("ankle", r"must be joints or bodies .*\(got 'ankle'\)\. Its joints are .*x.*y.*its bodies are .*ball"),
+        ("x,ankle.z", r"\(got 'ankle.z'\)"),
+        ("0,4", r"features must be different dimensions of the observation, from 0 to 3 \(got '0,4'\)"),
+        ("x,9", r"dimensions of the observation, from 0 to 3 \(got '9'\)"),
+        ("x,x", r"must differ \(got 'x,x'\)"),
+    ],
+)
+def test_features_that_a_model_does_not_have_are_rejected(check_rejected, tmp_path, features, message):
+    """The model has the joints x and y only: two positions and two velocities."""
+    words = ["--env", write(tmp_path, BALL), "--features", features, "--out", tmp_path / "run"]
+    check_rejected(["run", *words], message)
+    assert [path.name for path in tmp_path.iterdir()] == ["robot.xml"]
+
+
+def test_a_model_that_cannot_be_read_is_rejected(check_rejected, tmp_path):
+    for xml in ("<mujoco>", "no XML"):
+        check_rejected(["run", "--env", write(tmp_path, xml), "--out", tmp_path / "run"], "robot.xml")
+    assert [path.name for path in tmp_path.iterdir()] == ["robot.xml"]

@@ -26,6 +26,7 @@ from edl.runs.controllers import CONTROLLERS, Tasks, load_controllers, save_cont
 from edl.runs.downstream import compare_runs, downstream, pretraining_steps, zero_shot_codes
 from edl.runs.downstream_table import COLUMNS, table_rows, to_markdown
 from edl.runs.result import Run
+from edl.runs.tasks import _pretraining
 from edl.runtime import effort
 from edl.runtime.effort import Effort
 from tests.compiling import jit
@@ -101,6 +102,21 @@ def test_pretraining_steps_are_those_of_the_stages():
     for metrics in (None, {}, {"steps": {}}):
         with pytest.raises(ConfigError, match="does not record the environment steps"):
             pretraining_steps(dataclasses.replace(make_run("diayn", {}), metrics=metrics))
+
+
+def test_a_run_that_has_only_explored_has_cost_the_steps_of_its_explorer(tmp_path):
+    """The skills of METRA's tasks may be the goals of the explorer's policy."""
+    assert _pretraining(make_run("edl", EDL_STEPS)) == sum(EDL_STEPS.values())
+    explored = dataclasses.replace(make_run("edl", {"explore": 7}), policy=None)
+    assert _pretraining(explored) == 7
+    for steps, expected in ((9, 9), (None, None)):  # progress.json is all there is before the evaluation
+        path = tmp_path / str(steps)
+        folder = store.create(path)
+        folder.write_json(store.CONFIG, {})
+        if steps is not None:
+            facts = {"seconds": 1.0, "compile_seconds": 1.0, "env_steps": steps}
+            folder.write_json(store.PROGRESS, {"explore": facts})
+        assert _pretraining(dataclasses.replace(explored, metrics=None, path=path)) == expected
 
 
 def test_steps_add_up_and_the_full_budget_of_flat_ppo_is_the_total(outcomes):

@@ -4,10 +4,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from edl import figures
 from edl.envs.host import DEFAULT_HORIZON
 from edl.interop import gymnasium_envs
 from edl.interop.env_names import make_env, remember_factory
 from edl.interop.pictures import renders, skill_pictures
+from edl.runs.films import MAX_ROWS, Film, film_caption, film_figure
 from tests.interop.hosted import Lamp, Line
 
 
@@ -60,3 +62,20 @@ def test_an_env_that_fails_gives_a_message_and_no_error(monkeypatch, trouble, sa
 def test_an_env_that_does_not_render_has_no_pictures():
     assert not renders(make_env(remember_factory(Line)))
     assert film(Line, [[1.0]], [0]) is None
+
+
+@pytest.mark.parametrize(("name", "shown"), [("robot", "rollout"), ("pictures", "episode")])
+def test_the_caption_says_which_skills_are_shown(name, shown):
+    frames = np.zeros((MAX_ROWS, 2, 4, 4, 3), np.uint8)
+    film = Film(name, frames, np.array([0, 5]))
+    drawn = film_figure(film)
+    assert len(drawn[name].axes) == 2 * MAX_ROWS
+
+    def caption(film, num_skills):
+        ((_, caption, _),) = figures.with_captions(drawn, film_caption(film, num_skills))
+        return caption
+
+    assert caption(film, MAX_ROWS).startswith(f"One {shown} of each skill, from its start to its end")
+    assert caption(film, 20).startswith(f"One {shown} of each of the first 16 skills, from its start to its end")
+    assert film_caption(film._replace(frames=None), 20) == {}
+    assert film_caption(None, 20) == {}

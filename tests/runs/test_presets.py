@@ -190,6 +190,18 @@ def test_an_env_in_jax_has_its_own_recipe(thruster, accelerator):
     assert learner.ppo.normalise_codes
 
 
+@pytest.mark.parametrize(("explore", "most"), [("random_walk", 2_000_000), ("knn", 10_000_000)])
+def test_explorers_that_play_whole_episodes_have_many_envs_on_an_accelerator(thruster, accelerator, explore, most):
+    explorer = complete(RunConfig(env=thruster, explore=explore)).explorer
+    host = complete(RunConfig(env="Pendulum-v1", explore=explore)).explorer
+    if not accelerator:
+        assert explorer == host
+        return
+    assert explorer.rollouts >= 1024
+    episodes = explorer.iterations * explorer.rollouts
+    assert host.iterations * host.rollouts <= episodes <= most / 200  # all are recorded
+
+
 def test_a_learner_without_an_explorers_policy_starts_from_scratch(thruster):
     for names in ({"explore": "drift"}, {"discover": "gaussian_vae"}):
         assert complete(RunConfig(env=thruster, **names)).learner.start == "scratch"

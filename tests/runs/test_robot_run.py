@@ -15,9 +15,10 @@ from edl.envs.mjx import physics, render
 from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
+from edl.runs import cross_check as cross_checks
 from edl.runs import driver, evaluation, films, session, store, tensors
 from edl.runs.config import RunConfig
-from edl.runs.cross_check import cross_check, describe_cross_check
+from edl.runs.cross_check import _agreement, cross_check, describe_cross_check, floors_of, play_trials_in_mujoco
 from edl.runs.progress import SilentProgress
 from edl.runs.result import load
 from edl.runs.run import execute_run
@@ -92,25 +93,74 @@ def test_without_a_renderer_there_is_a_message(ball_run, monkeypatch):
     assert "no offscreen renderer" in figure.texts[0].get_text()
 
 
+FLOOR = ["floor_coverage", "reached_within_1", "disc_within_1", "far_within_1", "directions_within_1"]
+COMPARED = ["goal_distance", "goal_success", "travelled", *FLOOR]
+
+
 def test_the_policy_gives_the_same_results_in_mujoco(ball_run):
-    found = cross_check(load(ball_run.path), num_rollouts=3)
+    run = load(ball_run.path)
+    found = cross_check(run, num_rollouts=3)
     assert [each["seed"] for each in found["per_seed"]] == [0, 1]
     for each in found["per_seed"]:
         assert each["ends_apart"] < 1e-4
         assert each["mjx"]["travelled"] > 1e-3
-        for name, value in each["mjx"].items():
-            assert each["mujoco"][name] == pytest.approx(value, abs=1e-4)
-    assert found["agrees"] == {"goal_distance": True, "goal_success": True, "travelled": True}
-    lines = describe_cross_check(found)
-    assert lines["agree"] == "goal_distance, goal_success, travelled"
-    assert lines["mjx"].startswith("goal_distance ")
-    floor = evaluation.evaluate_floor(load(ball_run.path))
-    assert floor is not None  # a ball has no chaos: both simulators reach the same goals
-    for ours, theirs in zip(floor, found["floor"], strict=True):
+        assert list(each["mjx"]) == list(each["mujoco"]) == COMPARED
+        for name in COMPARED[:3]:
+            assert each["mujoco"][name] == pytest.approx(each["mjx"][name], abs=1e-4)
+        assert each["mujoco"]["reached_within_1"] == pytest.approx(each["mjx"]["reached_within_1"], abs=0.1)
+    assert list(found["agrees"]) == COMPARED
+    assert all(found["agrees"][name] for name in COMPARED[:3])
+    for ours, theirs in zip(found["floor"]["mjx"], found["floor"]["mujoco"], strict=True):
         assert theirs["told_by"] == ours["told_by"]
-        for name, goals in ours["goals"].items():
+        for name, goals in ours["goals"].items():  # a ball has no chaos: both simulators reach the same goals
             assert theirs["goals"][name]["distance"] == pytest.approx(goals["distance"], abs=0.05)
-    assert lines["floor"].startswith("in MuJoCo: ")
+    lines = describe_cross_check(found)
+    assert list(lines) == ["mjx", "mujoco", "agree", "differ"]
+    assert [part.split()[0] for part in lines["mujoco"].split(", ")] == COMPARED
+    assert lines["agree"].startswith("goal_distance, goal_success, travelled")
+
+
+def test_the_floor_in_mjx_comes_from_the_metrics_or_is_measured(ball_run, monkeypatch):
+    played = {None: [{"in": "mjx"}] * 2, play_trials_in_mujoco: [{"in": "mujoco"}] * 2}
+    monkeypatch.setattr(cross_checks, "evaluate_floor", lambda run, play_in=None: played[play_in])
+    run = load(ball_run.path)
+    saved = [each["floor"] for each in run.metrics["per_seed"]]
+    assert floors_of(run, [0, 1]) == {"mjx": saved, "mujoco": played[play_trials_in_mujoco]}
+    assert floors_of(run, [1])["mjx"] == saved[1:]
+    for metrics in (None, {}, {**run.metrics, "metric_definitions": 1}, {**run.metrics, "per_seed": [{}, {}]}):
+        assert floors_of(dataclasses.replace(run, metrics=metrics), [0, 1])["mjx"] == played[None]
+
+
+def test_an_explorer_is_compared_by_the_floor(ball_run):
+    """Its policy stands in for that of an explorer that learns one."""
+    run = load(ball_run.path)
+    states = dataclasses.replace(run.states, policy=run.policy)
+    found = cross_check(dataclasses.replace(run, policy=None, skills=None, states=states))
+    assert found.keys() == {"per_seed", "agrees", "floor"}
+    assert list(found["agrees"]) == FLOOR
+    lines = describe_cross_check(found)
+    assert lines["mjx"].startswith("floor_coverage ")
+    assert lines["mujoco"].startswith("floor_coverage ")
+
+
+def test_a_seed_that_failed_is_not_compared(ball_run):
+    found = cross_check(dataclasses.replace(load(ball_run.path), failed={0: "stage 'learn': NaN"}), num_rollouts=3)
+    assert [each["seed"] for each in found["per_seed"]] == [1]
+    assert [len(each) for each in found["floor"].values()] == [1, 1]
+    assert found["agrees"] is None
+    assert list(describe_cross_check(found)) == ["mjx", "mujoco"]
+
+
+def test_numbers_that_differ_by_more_than_the_spread_are_named():
+    rows = [
+        {"seed": i, "mjx": {"near": i + 0.0, "far": i + 0.0}, "mujoco": {"near": i + 0.5, "far": i + 5000.0}}
+        for i in range(2)
+    ]
+    found = {"per_seed": rows, "agrees": _agreement(rows)}
+    assert found["agrees"] == {"near": True, "far": False}
+    lines = describe_cross_check(found)
+    assert lines == {"mjx": "near 0.5, far 0.5", "mujoco": "near 1, far 5000", "agree": "near", "differ": "far"}
+    assert describe_cross_check({}) == {}
 
 
 def test_the_cross_check_needs_a_robot():

@@ -10,6 +10,7 @@ import importlib.metadata
 import importlib.util
 import io
 import pathlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ from edl.config import ConfigError, check
 INSTALL = "pip install 'edl[mjx]'"
 GYM_MODELS = pathlib.Path("envs", "mujoco", "assets")
 """The folder of Gym's models in the package gymnasium."""
+TRACING = threading.RLock()
+"""Held while a physics step is traced, because `unrolled_line_search` changes MJX for all threads."""
 
 
 class Library(NamedTuple):
@@ -50,22 +53,25 @@ def _import_library() -> Library:
 
 
 @contextlib.contextmanager
-def unrolled_line_search() -> Iterator[None]:
+def unrolled_line_search(*, unroll: bool = True) -> Iterator[None]:
     """While a physics step is traced, replace the loop of MJX's line search by its iterations one after the other.
 
     The result is the same. On a GPU, an iteration of a loop launches dozens of small kernels: without the loop, a step
     of 256 ants takes half the time (4.6 ms instead of 9.2 ms on an H200). Compiling takes a third to a half longer.
+
+    Other threads wait, also those that want the loop (not ``unroll``): they would trace it without.
     """
     solver, name = importlib.import_module("mujoco.mjx._src.solver"), "_while_loop_scan"
-    loop = getattr(solver, name, None)
-    if loop is None:  # another version of MJX
-        yield
-        return
-    setattr(solver, name, repeat_while)
-    try:
-        yield
-    finally:
-        setattr(solver, name, loop)
+    with TRACING:
+        loop = getattr(solver, name, None)
+        if loop is None or not unroll:  # None: another version of MJX
+            yield
+            return
+        setattr(solver, name, repeat_while)
+        try:
+            yield
+        finally:
+            setattr(solver, name, loop)
 
 
 def repeat_while(condition: Callable[[Any], Any], body: Callable[[Any], Any], value: Any, max_iterations: int) -> Any:

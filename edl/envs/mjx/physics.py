@@ -19,7 +19,6 @@ the setting ``divergence``:
   they put such a robot back to its start. An action that is NaN still gives NaN.
 """
 
-import contextlib
 import dataclasses
 import functools
 import warnings
@@ -156,13 +155,12 @@ def _simulate(
     mjx = load_library().mjx
     model, data = jax.tree.map(jnp.asarray, (physics.mjx_model, physics.mjx_data))
     few_iterations = physics.model.opt.ls_iterations <= MAX_UNROLLED and jax.default_backend() != "cpu"
-    line_search = unrolled_line_search if few_iterations else contextlib.nullcontext
 
     def advance(_: Array, state: PhysicsState) -> PhysicsState:
         near = model if walls is None else move_walls(model, physics.wall_geoms, walls, state.qpos[:2])
         given = {"qpos": state.qpos, "qvel": state.qvel, "act": state.act, "qacc_warmstart": state.warmstart}
         # By default some GPUs round the factors of a matrix product to 10 bits, which is too coarse for contacts.
-        with jax.default_matmul_precision("highest"), line_search():
+        with jax.default_matmul_precision("highest"), unrolled_line_search(unroll=few_iterations):
             after = mjx.step(near, data.replace(ctrl=control, **given))
         return state._replace(qpos=after.qpos, qvel=after.qvel, act=after.act, warmstart=after.qacc_warmstart)
 

@@ -1,0 +1,37 @@
+"""benchmarks/robots.py: the figure of floor coverage, and what is said if there is none."""
+
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "robots.py"
+POINTS = [{"env_steps": steps, "seconds": steps / 10, "floor_coverage": [steps, 2 * steps]} for steps in (10, 20)]
+ROWS = {
+    "ant/beyond": {"mean": {"floor.random_floor_coverage": 5.0}, "curve": POINTS},
+    "ant:bottleneck/beyond": {"mean": {"cells": 0.5, "share_of_rooms": 0.5}, "curve": []},
+}
+
+
+def draw(monkeypatch, folder, env):
+    table = folder / "robots.json"
+    table.write_text(json.dumps({"rows": ROWS}))
+    words = ["--env", env, "--table", str(table), "--out", str(folder / "robots.png")]
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), *words])
+    runpy.run_path(str(SCRIPT), run_name="__main__")
+
+
+def test_the_curves_of_a_robot_in_the_open_are_drawn(monkeypatch, tmp_path):
+    draw(monkeypatch, tmp_path, "ant")
+    assert (tmp_path / "robots.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("env", ["ant:bottleneck", "half_cheetah", "no_such_env"])
+def test_without_floor_coverage_there_is_a_message(monkeypatch, tmp_path, capsys, env):
+    with pytest.raises(SystemExit) as ended:
+        draw(monkeypatch, tmp_path, env)
+    assert ended.value.code == 2
+    assert f"has no floor coverage in env '{env}'. Only robots in the open have any" in capsys.readouterr().err
+    assert not (tmp_path / "robots.png").exists()
