@@ -27,10 +27,11 @@ ICLR = "International Conference on Learning Representations"
 ICML = "International Conference on Machine Learning"
 NEURIPS = "Advances in Neural Information Processing Systems"
 CORL = "Conference on Robot Learning"
+NATURE = "Nature"
 
 
 class Reference(NamedTuple):
-    """The paper of a method. ``venue`` is a conference, or arXiv with its number."""
+    """The paper of a method. ``venue`` is a conference, a journal, or arXiv with its number."""
 
     year: int
     title: str
@@ -40,7 +41,11 @@ class Reference(NamedTuple):
     @property
     def bibtex(self) -> str:
         key = f"{self.authors.partition(',')[0].lower().replace(' ', '')}{self.year}"
-        kind, field = ("misc", "note") if self.venue.startswith("arXiv") else ("inproceedings", "booktitle")
+        kind, field = ("inproceedings", "booktitle")
+        if self.venue.startswith("arXiv"):
+            kind, field = ("misc", "note")
+        elif self.venue == NATURE:
+            kind, field = ("article", "journal")
         entries = {"title": self.title, "author": self.authors, field: self.venue, "year": str(self.year)}
         return "\n".join([f"@{kind}{{{key},", *(f"  {name:<9} = {{{text}}}," for name, text in entries.items()), "}"])
 
@@ -50,6 +55,12 @@ METRA = Reference(
     "{METRA}: Scalable Unsupervised {RL} with Metric-Aware Abstraction",
     "Park, Seohong and Rybkin, Oleh and Levine, Sergey",
     ICLR,
+)
+APT = Reference(
+    2021,
+    "Behavior From the Void: Unsupervised Active Pre-Training",
+    "Liu, Hao and Abbeel, Pieter",
+    NEURIPS,
 )
 REFERENCES: dict[str, Reference] = {
     "dads": Reference(
@@ -122,12 +133,7 @@ REFERENCES: dict[str, Reference] = {
         "Zheng, Chongyi and Tuyls, Jens and Peng, Joanne and Eysenbach, Benjamin",
         ICLR,
     ),
-    "apt": Reference(
-        2021,
-        "Behavior From the Void: Unsupervised Active Pre-Training",
-        "Liu, Hao and Abbeel, Pieter",
-        NEURIPS,
-    ),
+    "apt": APT,
     "aps": Reference(
         2021,
         "{APS}: Active Pretraining with Successor Features",
@@ -160,12 +166,6 @@ REFERENCES: dict[str, Reference] = {
         "Zhang, He and Zhou, Ming and Zhai, Shaopeng and Sun, Ying and Xiong, Hui",
         ICML,
     ),
-    "tldr": Reference(
-        2024,
-        "{TLDR}: Unsupervised Goal-Conditioned {RL} via Temporal Distance-Aware Representations",
-        "Bae, Junik and Park, Kwanyoung and Lee, Youngwoon",
-        CORL,
-    ),
     "map_elites": Reference(
         2015,
         "Illuminating Search Spaces by Mapping Elites",
@@ -184,24 +184,65 @@ REFERENCES: dict[str, Reference] = {
         "Park, Seohong and Kreiman, Tobias and Levine, Sergey",
         ICML,
     ),
+    "smm": Reference(
+        2019,
+        "Efficient Exploration via State Marginal Matching",
+        "Lee, Lisa and Eysenbach, Benjamin and Parisotto, Emilio and Xing, Eric and Levine, Sergey and "
+        "Salakhutdinov, Ruslan",
+        "arXiv:1906.05274",
+    ),
+    "rnd": Reference(
+        2019,
+        "Exploration by Random Network Distillation",
+        "Burda, Yuri and Edwards, Harrison and Storkey, Amos and Klimov, Oleg",
+        ICLR,
+    ),
+    "knn": APT,
+    "maxent": Reference(
+        2019,
+        "Provably Efficient Maximum Entropy Exploration",
+        "Hazan, Elad and Kakade, Sham and Singh, Karan and Van Soest, Abby",
+        ICML,
+    ),
+    "go_explore": Reference(
+        2021,
+        "First Return, Then Explore",
+        "Ecoffet, Adrien and Huizinga, Joost and Lehman, Joel and Stanley, Kenneth O. and Clune, Jeff",
+        NATURE,
+    ),
+    "tldr": Reference(
+        2024,
+        "{TLDR}: Unsupervised Goal-Conditioned {RL} via Temporal Distance-Aware Representations",
+        "Bae, Junik and Park, Kwanyoung and Lee, Youngwoon",
+        CORL,
+    ),
 }
-"""The papers of the methods without stages, and of the explorer TLDR. The others are in the paper of EDL."""
-IN_THE_PAPER = ("edl", "reverse_mi", "forward_mi")
+"""The papers of the methods without stages, and of the explorers."""
+IN_THE_PAPER = ("edl", "reverse_mi", "forward_mi", "oracle")
+"""Methods and explorers that are in the paper of EDL."""
+OURS = ("frontier", "random_walk", "drift", "beyond", "hindsight")
+"""Explorers that are in no paper: their reference is this library."""
 PAPER_YEAR = 2020
 
 
 def citation(method: str | None = None) -> str:
-    """BibTeX of the paper of a method, or of this library and the paper it implements (Campos et al., ICML 2020)."""
+    """BibTeX of the paper of a method or explorer. Without a name, and if there is no paper, of this library.
+
+    Without a name it includes the paper that this library implements (Campos et al., ICML 2020).
+    """
     from edl import __version__
     from edl.config import check_name  # here, because it imports JAX, and `import edl` does not
 
+    library = _LIBRARY.replace("VERSION", __version__)
     if method is None:
-        return f"{_LIBRARY.replace('VERSION', __version__)}\n\n{_PAPER}\n"
-    check_name(method, [*IN_THE_PAPER, *REFERENCES], "method")
+        return f"{library}\n\n{_PAPER}\n"
+    check_name(method, [*IN_THE_PAPER, *OURS, *REFERENCES], "method or explorer")
+    if method in OURS:
+        return f"{library}\n"
     return f"{_PAPER if method in IN_THE_PAPER else REFERENCES[method].bibtex}\n"
 
 
 def year_of(method: str) -> int | None:
-    """The year in which a method was published. None for a method that is not in this library."""
+    """The year in which a method or explorer was published. None if it is in no paper, or not in this library."""
     reference = REFERENCES.get(method)
     return reference.year if reference is not None else PAPER_YEAR if method in IN_THE_PAPER else None

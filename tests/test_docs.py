@@ -1,6 +1,7 @@
 """Links, paths, functions, commands and flags in the documentation exist, and its picture shows the real layers."""
 
 import ast
+import itertools
 import re
 import shlex
 import tomllib
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from edl.api.settings import build_config
+from edl.baselines import FAMILIES
 from edl.cli import COMMANDS, main
 from edl.envs.layouts import parse
 from edl.evaluate.metrics import METRICS
@@ -47,6 +49,15 @@ def test_links_lead_somewhere(page: Path):
 def test_files_that_are_named_exist(page: Path):
     for name in FILE.findall(page.read_text("utf-8")):
         assert (ROOT / name).exists(), f"{page.name} names {name}"
+
+
+@pytest.mark.parametrize("head", ["| method | form of the MI |", "| method | reward |"])
+def test_tables_of_methods_are_grouped_by_family(head: str):
+    page = (ROOT / "docs" / "methods.md").read_text("utf-8")
+    cells = [row.split(" | ")[0] for row in page[page.index(head) :].split("\n\n")[0].splitlines()[2:]]
+    listed = [name for cell in cells for name in re.findall(r"\| (\*.*\*)|`(\w+)`", cell)]
+    families = [(f"*{family}*", *names) for family, names in FAMILIES.items()]
+    assert [heading or name for heading, name in listed] == [*itertools.chain(*families), "*in stages*", "edl"]
 
 
 def test_trace_of_a_run_names_functions_that_exist():

@@ -62,7 +62,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "offline, from recorded transitions": ("fb", "hilp"),
     "evolution": ("map_elites",),
 }
-"""The methods by what they maximise. `edl list` and docs/methods.md group them accordingly."""
+"""The methods by what they maximise. `edl list` and the tables of docs/methods.md group them accordingly."""
 
 
 def family_of(name: str) -> str:

@@ -26,15 +26,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.directions import (
-    ConstrainedMap,
-    DirectionConfig,
-    DirectionMethod,
-    constrained_loss,
-    constrained_map,
-    train_directions,
-    weighted_mean,
-)
+from edl.baselines.constraints import ConstrainedMap, constrained_loss, constrained_map
+from edl.baselines.directions import DirectionConfig, DirectionMethod, train_directions, weighted_mean
 from edl.baselines.model_fitting import Moves
 from edl.config import config
 from edl.envs.base import Env

@@ -9,7 +9,8 @@ made as large as one likes. The methods of the family differ in this bound:
     CSF          log-sum-exp of (phi(s') - phi(s)) . z'        InfoNCE, no constraint       `edl.baselines.csf`
 
 A method is the parameters of its map, and a loss for them (`DirectionMethod`). This file has everything else: common
-settings, the prior p(z), the reward, the learners, the multiplier of a constraint, and the rule that picks a skill.
+settings, the prior p(z), the reward, the learners, and the rule that picks a skill. The multiplier of a constraint is
+in `edl.baselines.constraints`.
 
 Continuous skills are z ~ uniform over the unit sphere. Discrete skills are one-hot for the policy, and directions with
 zero mean for phi: z = (one-hot - 1/K) K / (K - 1).
@@ -48,7 +49,7 @@ from edl.baselines.skill_priors import example_directions, sample_direction, sam
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.nets.mlp import MLP, mlp
+from edl.nets.mlp import MLP
 from edl.nets.normalise import identity_normaliser
 from edl.nets.optim import new_trained
 from edl.objective import LinearReward, Objective, per_move
@@ -232,48 +233,3 @@ def progress_loss(phi: MLP, rows: Moves, directions: Float[Array, "n z"]) -> tup
     steps = map_steps(phi, rows)
     mean_progress = weighted_mean(rows, jax.vmap(progress)(steps, directions))
     return -mean_progress, {"progress": mean_progress, "squared_step": weighted_mean(rows, jnp.sum(steps**2, axis=1))}
-
-
-class ConstrainedMap(eqx.Module):
-    """A map phi, and log lambda, the multiplier of its constraint."""
-
-    phi: MLP
-    log_lambda: Scalar
-
-
-def constrained_map(key: Key, sizes: tuple[int, ...], first_lambda: float | Scalar) -> ConstrainedMap:
-    """An untrained map, and the initial value of the multiplier."""
-    return ConstrainedMap(mlp(key, sizes), jnp.log(jnp.asarray(first_lambda, jnp.float32)))
-
-
-def constrained_loss(
-    params: ConstrainedMap,
-    rows: Moves,
-    directions: Float[Array, "n z"],
-    bounds: Float[Array, " n"] | float,
-    slack: float | Scalar,
-    constraint: Literal["sum", "mean"] = "sum",
-) -> tuple[Scalar, Metrics]:
-    """L_phi + L_lambda for the constraint ||phi(s') - phi(s)||^2 <= d(s, s'); ``bounds`` are the d(s, s').
-
-        L_phi       = -E[ (phi(s') - phi(s)) . z + lambda min(epsilon, d(s, s') - ||phi(s') - phi(s)||^2) ]
-        L_lambda    = log lambda E[ min(epsilon, d(s, s') - ||phi(s') - phi(s)||^2) ]
-
-    ``constraint``: the square of the norm is summed over dimensions, or it is their mean. No parameter has a gradient
-    from both terms.
-    """
-    steps = map_steps(params.phi, rows)
-    squares = jnp.sum(steps**2, axis=1)
-    slacks = jnp.minimum(slack, bounds - (squares if constraint == "sum" else squares / steps.shape[1]))
-    mean_slack = weighted_mean(rows, slacks)
-    mean_progress = weighted_mean(rows, jax.vmap(progress)(steps, directions))
-    multiplier = jnp.exp(params.log_lambda)
-    phi_loss = -mean_progress - jax.lax.stop_gradient(multiplier) * mean_slack
-    lambda_loss = params.log_lambda * jax.lax.stop_gradient(mean_slack)
-    metrics = {
-        "progress": mean_progress,
-        "squared_step": weighted_mean(rows, squares),
-        "step_length": weighted_mean(rows, jnp.linalg.norm(jax.lax.stop_gradient(steps), axis=1)),
-        "lambda": multiplier,
-    }
-    return phi_loss + lambda_loss, metrics

@@ -40,13 +40,8 @@ import dataclasses
 from typing import Any, Literal
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.directions import (
-    DirectionConfig,
-    DirectionMethod,
-    constrained_loss,
-    constrained_map,
-    train_directions,
-)
+from edl.baselines.constraints import constrained_loss, constrained_map
+from edl.baselines.directions import DirectionConfig, DirectionMethod, train_directions
 from edl.baselines.robot_recipes import robot_directions
 from edl.config import config
 from edl.envs.base import Env

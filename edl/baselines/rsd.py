@@ -38,7 +38,8 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from edl.artifacts import PickRule, SkillPolicy
-from edl.baselines.directions import ConstrainedMap, DirectionConfig, weighted_mean
+from edl.baselines.constraints import ConstrainedMap
+from edl.baselines.directions import DirectionConfig, weighted_mean
 from edl.baselines.disco_dance import last_steps
 from edl.baselines.goal_skills import medoids, start_observations
 from edl.baselines.model_fitting import Moves, moves_of, sgd

@@ -27,14 +27,15 @@ def main(words: list[str]) -> int:
         return 0
     check(not words, f"edl list takes no arguments (got {' '.join(words)!r}).")
     console = new_console()
-    envs = {name: describe_env(factory) for name, factory in ENVS.items()}
-    others = f"a maze text file, {EXAMPLE}, ant:MAZE, mjx:FILE.xml, a Gymnasium id, module:name"
-    print_names(console, f"envs (--env); or {others}", envs)
-    print_names(console, "explorers (--explore), or dataset:PATH", describe_methods(explore.METHODS))
+    print_names(console, "envs (--env)", {name: describe_env(factory) for name, factory in ENVS.items()})
+    print_line(console, f"or a maze text file, {EXAMPLE}, ant:MAZE, mjx:FILE.xml, a Gymnasium id, module:name")
+    print_names(console, "explorers (--explore)", with_years(describe_methods(explore.METHODS)))
+    print_line(console, "or dataset:PATH")
     print_names(console, "discoverers (--discover)", describe_methods(discover.METHODS))
-    about = describe_methods(baselines.METHODS)
+    about = with_years(describe_methods(baselines.METHODS))
+    console.print("methods without stages (edl baseline METHOD), by family and year", style="bold")
     for family, names in group_methods(baselines.METHODS).items():
-        print_names(console, f"methods without stages (edl baseline METHOD): {family}", {n: about[n] for n in names})
+        print_names(console, f" {family}", {name: about[name] for name in names})
     return 0
 
 
@@ -57,6 +58,11 @@ def describe_env(factory: Callable[..., Any]) -> str:
 def describe_methods(methods: Mapping[str, Method]) -> dict[str, str]:
     """The first line of each method's module: it names the paper."""
     return {name: _first_line(sys.modules[method.build.__module__].__doc__) for name, method in methods.items()}
+
+
+def with_years(descriptions: Mapping[str, str]) -> dict[str, str]:
+    """The descriptions after the years of publication. What is in no paper has a blank instead."""
+    return {name: f"{year_of(name) or '':<4}  {about}" for name, about in descriptions.items()}
 
 
 def group_methods(methods: Iterable[str]) -> dict[str, list[str]]:

@@ -7,12 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from edl.baselines.constraints import ConstrainedMap, constrained_loss
 from edl.baselines.csd import CSDConfig, csd, move_scores
 from edl.baselines.csf import CSFConfig, contrastive_loss, csf
 from edl.baselines.directions import (
-    ConstrainedMap,
     DirectionMethod,
-    constrained_loss,
     cumulants_of,
     direction_objective,
     example_codes,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.directions import ConstrainedMap
+from edl.baselines.constraints import ConstrainedMap
 from edl.baselines.disco_dance import (
     DiscoDanceConfig,
     action_divergence,

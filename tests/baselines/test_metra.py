@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edl.baselines.directions import ConstrainedMap, constrained_loss, direction_of, progress
+from edl.baselines.constraints import ConstrainedMap, constrained_loss
+from edl.baselines.directions import direction_of, progress
 from edl.baselines.goal_skills import start_observations
 from edl.baselines.metra import METRAConfig, metra
 from edl.baselines.metra_ppo import METRAPPOConfig, metra_ppo

@@ -1,5 +1,8 @@
 """How each method picks a skill for a state: every rule by hand on a tiny model, and every method has its rule."""
 
+import re
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,6 +48,17 @@ RULES = {
     "fb": Backward,
     "map_elites": NearestMean,
 }
+
+
+def test_the_table_of_rules_has_every_method_once():
+    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text("utf-8")
+    rows = page[page.index("| rule | methods |") :].split("\n\n")[0].splitlines()[2:]
+    listed = [re.findall(r"`(\w+)`", row.split(" | ")[1]) for row in rows]
+    assert sorted(name for names in listed for name in names) == sorted([*RULES, "edl"])
+    for names in listed:
+        assert len({getattr(RULES.get(name), "rule", None) for name in names}) == 1, names
+    [practice] = [names for row, names in zip(rows, listed, strict=True) if "practice episodes" in row]
+    assert set(practice) == {name for name, rule in RULES.items() if rule is type(None)}
 
 
 def linear(matrix) -> MLP:

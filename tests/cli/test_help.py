@@ -1,12 +1,14 @@
 """Help, `edl list` and `edl --version`."""
 
+import re
 import subprocess
 import sys
 
 import pytest
 
 from edl import __version__, baselines, discover, explore
-from edl.cli import COMMANDS, main
+from edl.citation import year_of
+from edl.cli import COMMANDS, listing, main
 from edl.envs.gridworld import gridworld
 from edl.envs.registry import ENVS, register
 
@@ -101,7 +103,24 @@ def test_list_has_all_names_with_a_description(capsys):
     names = {*ENVS, *explore.METHODS, *discover.METHODS, *baselines.METHODS}
     assert described.keys() == names
     assert described["square"] == "maze, 17 cells"
-    assert described["diayn"].startswith("DIAYN")
+    assert described["diayn"].startswith("2019  DIAYN")
+    assert described["frontier"].startswith("Ours")
+
+
+def test_list_has_the_year_of_every_method_and_sorts_each_family_by_it(capsys):
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out
+    for names in listing.group_methods(baselines.METHODS).values():
+        years = [int(re.search(rf"^  {name} +(\d{{4}})  \S", printed, re.MULTILINE)[1]) for name in names]
+        assert years == [year_of(name) for name in names]
+        assert years == sorted(years)
+
+
+def test_the_headings_of_list_fit_into_a_terminal(capsys):
+    assert main(["list"]) == 0
+    headings = [line.strip() for line in capsys.readouterr().out.splitlines() if not line.startswith(("  ", "or "))]
+    assert set(baselines.FAMILIES) <= set(headings)
+    assert max(map(len, headings)) < 80
 
 
 def make_grid():
