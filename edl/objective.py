@@ -107,8 +107,7 @@ class Objective(NamedTuple):
                         which the other sibling ended.
     ``privileged``      (PPO) Input of the critic that the policy does not see (Sibling Rivalry: the antigoal).
     ``weight``          (PPO) Weight of an episode in the losses of PPO (Sibling Rivalry: 0 or 1).
-    ``entropy_scale``   (PPO) Factor of the entropy bonus in an episode (EDL: larger for skills that fail). It finds the
-                        memory of the reward, if there is one, in ``episode.memory``.
+    ``entropy_scale``   (PPO) Factor of the entropy bonus in an episode (EDL: larger for skills that fail).
     ``before_rewards``  (PPO, SAC) Receives the batch of episodes whose rewards are about to be computed, and returns
                         the state that ``reward`` gets. This is how a reward sees the whole batch: the negative samples
                         of BeCL, the nearest neighbours of APT and CIC, the visit counts of SNN4HRL. Both learners call

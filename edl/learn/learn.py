@@ -23,7 +23,7 @@ from edl.artifacts import Experience, Integration, SkillModel, SkillPolicy
 from edl.config import ConfigError, check, config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.envs.success import Success, success_of
+from edl.envs.success import success_of
 from edl.learn.distance import Distance, EuclideanDistance, NormalisedDistance
 from edl.learn.reward import RewardTerms, posterior_reward, reward, rewards_along
 from edl.learn.rivalry import antigoal, rival_reward, rival_weight
@@ -71,8 +71,7 @@ class LearnConfig:
     entropy_boost: float = 50.0
     """How much more entropy a skill gets if it fails where others succeed: its entropy bonus is multiplied by
     1 + entropy_boost (mean success - success of the skill). A skill that always makes the same mistake, e.g. at a wall
-    beyond its goal, must try other actions to find its way. An episode that has been at its goal has the plain bonus:
-    it knows the way, and noise would keep it from staying. 0: all skills have the same bonus."""
+    beyond its goal, must try other actions to find its way. 0: all skills have the same bonus."""
     stop_at: float = 0.98
     """Stop early when the running success of the worst skill reaches this value. A value above 1 never stops early."""
     bonus: float = 0.0
@@ -231,39 +230,17 @@ def reward_unit(skills: SkillModel, config: LearnConfig) -> float | Scalar:
 
 
 class Whereabouts(NamedTuple):
-    """What the reward remembers of an episode: the memory of the distance, and whether it is and has been at its goal.
-
-    ``at_goal`` is of the last state, and ``arrived`` of any state so far.
-    """
+    """What the reward remembers of an episode: the memory of the distance, and the last distance to the goal."""
 
     place: Any
-    at_goal: Bool[Array, ""]
-    arrived: Bool[Array, ""]
+    distance: Scalar
 
 
-def at_goal(
-    to_goals: Distance,
-    distances: Float[Array, " t1"],
-    path: Float[Array, "t1 s"],
-    goal: Float[Array, " s"],
-    within: Success,
-    scale: Float[Array, " s"],
-) -> Bool[Array, " t1"]:
-    """Whether the states of an episode are near the goal in a straight line, and their ``distances`` confirm it.
-
-    The goal may be behind a thin wall. ``distances`` are those of ``to_goals`` along the episode, and ``scale`` are the
-    standard deviations of p(s).
-    """
-    unit = scale if within.unit == "standard deviations" else 1.0
-    near = jnp.linalg.norm((path - goal) / unit, axis=-1) <= within.radius
-    return near & jax.vmap(to_goals.confirms, (0, 0, None))(distances, path, goal)
-
-
-def skill_counts(skills: SkillModel, config: LearnConfig, env: Env) -> dict[str, Any]:
+def skill_counts(skills: SkillModel, config: LearnConfig, env: Env, to_goals: Distance | None = None) -> dict[str, Any]:
     """The parts of the objective besides the reward. The state is the running success of each skill.
 
-    An episode succeeds if it ends at its goal: by `Whereabouts`, if the reward remembers them, and otherwise if the end
-    is near the goal in a straight line.
+    An episode succeeds if it ends near its goal in a straight line, and if ``to_goals``, the distance of the reward,
+    confirms it: the goal may be behind a thin wall. This needs `Whereabouts` in ``episodes.memory``.
 
     Skills from a continuous prior are not counted one by one: they have one common success.
     """
@@ -282,7 +259,10 @@ def skill_counts(skills: SkillModel, config: LearnConfig, env: Env) -> dict[str,
     def update(key: Key, success: Float[Array, " k"], episodes: Episode) -> tuple[Float[Array, " k"], Metrics]:
         distances, ended = goal_distances(episodes, unit), jax.vmap(lambda episode: episode.ended)(episodes)
         skill = jnp.zeros_like(episodes.skill.index) if skills.continuous else episodes.skill.index
-        reached = distances <= goal_reached.radius if episodes.memory is None else episodes.memory.at_goal
+        reached = distances <= goal_reached.radius
+        if to_goals is not None and episodes.memory is not None:
+            ends = jax.vmap(lambda episode: episode.last)(episodes)
+            reached &= jax.vmap(to_goals.confirms)(episodes.memory.distance, ends, episodes.skill.goal)
         success = update_success(success, reached, skill, ended)
         distance = jnp.sum(distances * ended) / jnp.maximum(jnp.sum(ended), 1)
         metrics = {"goal_distance": distance, "goal_success": jnp.mean(success)}
@@ -297,12 +277,13 @@ def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig, e
 
     def entropy_scale(success: Float[Array, " k"], episode: Episode) -> Scalar:
         skill = 0 if skills.continuous else episode.skill.index
-        boost = config.entropy_boost * jnp.maximum(jnp.mean(success) - success[skill], 0.0)
-        return 1.0 + (boost if episode.memory is None else jnp.where(episode.memory.arrived, 0.0, boost))
+        return 1.0 + config.entropy_boost * jnp.maximum(jnp.mean(success) - success[skill], 0.0)
 
-    common = {**skill_counts(skills, config, env), "entropy_scale": entropy_scale}
+    def common(to_goals: Distance | None = None) -> dict[str, Any]:
+        return {**skill_counts(skills, config, env, to_goals), "entropy_scale": entropy_scale}
+
     if config.reward == "posterior":
-        return Objective(**common, reward=lambda state, episode: posterior_reward(skills, episode), needs="steps")
+        return Objective(**common(), reward=lambda state, episode: posterior_reward(skills, episode), needs="steps")
     if not config.rivalry:
         located = not skills.continuous and skills.num_skills <= MAX_LOCATED_GOALS
         to_goals = distance.for_goals(skills.goals) if located else distance
@@ -311,23 +292,20 @@ def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig, e
             terms = RewardTerms(goal_reached.radius, config.bonus / env.horizon, reward_unit(skills, config))
 
         def start(state: Any, first: Float[Array, " s"]) -> Whereabouts:
-            return Whereabouts(to_goals.start(first), jnp.bool_(False), jnp.bool_(False))
+            return Whereabouts(to_goals.start(first), jnp.float32(jnp.inf))
 
         def part_rewards(state: Any, memory: Whereabouts, part: Episode) -> tuple[Float[Array, " t"], Any]:
             distances, place = to_goals.along_part(memory.place, part.features, part.skill.goal)
-            goal, scale = part.skill.goal, skills.normaliser.scale
-            there = at_goal(to_goals, distances, part.features, goal, goal_reached, scale)
-            arrived = memory.arrived | jnp.any(there[1:] & part.valid)
-            return rewards_along(config.reward, distances, terms), Whereabouts(place, there[part.length], arrived)
+            return rewards_along(config.reward, distances, terms), Whereabouts(place, distances[part.length])
 
         return Objective(
-            **common,
+            **common(to_goals),
             reward=lambda state, episode: reward(config.reward, to_goals, terms, episode),
             needs="steps",
             memory=RewardMemory(start, part_rewards),
         )
     return Objective(
-        **common,
+        **common(),
         reward=lambda state, episode: rival_reward(config.reward, distance, config.radius, episode),
         siblings=2,
         privileged=lambda state, episode: critic_antigoal(skills, distance, config, episode),

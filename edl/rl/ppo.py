@@ -485,7 +485,7 @@ def prepare_batch(
         advantages = gae(rewards, values, terminated, episode.valid, config.gamma, config.gae_lambda)
         log_probs = jax.vmap(policy.distribution.log_prob)(episode.extras, episode.actions)
         returns = advantages + values[:-1]
-        scales = jnp.full(weights.shape, objective.entropy_scale(state.objective, episode._replace(memory=memory)))
+        scales = jnp.full(weights.shape, objective.entropy_scale(state.objective, episode))
         rows = Batch(critic_inputs[:-1], episode.actions, log_probs, advantages, returns, weights, scales)
         return rows, rewards, memory
 
