@@ -5,15 +5,30 @@ python benchmarks/robots.py [--env ant] [--table docs/results/tables/robots.json
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from edl.figures.robots import coverage_figure
 from edl.figures.style import to_png
-from edl.tables.robots import LABELS, ROBOTS, found_in
+from edl.tables.robots import LABELS, ROBOTS, SHARED, found_in
 
 RANDOM = "floor.random_floor_coverage"
+
+
+def curves_of(method: str, result: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """The curve of a method without the exploration that it shares, and that of an explorer that is told directions."""
+    label = LABELS[method].replace("`", "") + (f"\n({SHARED})" if result.get("shared_gpu") else "")
+    shared = result["steps"].get("explore", 0) if "learn" in result["steps"] else 0
+    curve = [point for point in result["curve"] if point["env_steps"] > shared]
+    if not curve:
+        return {}
+    if "directions" not in curve[0]:
+        return {label: curve}
+    told = [{**point, "floor_coverage": point["directions"]} for point in curve]
+    return {label: curve, LABELS[method].replace("`", "").replace("told goals", "told directions"): told}
 
 
 def main() -> None:
@@ -28,7 +43,7 @@ def main() -> None:
             f"{options.table} has no floor coverage in env {options.env!r}. Only robots in the open have any; a maze "
             "has rooms, which `edl tables robots` lists."
         )
-    curves = {LABELS[method].replace("`", ""): each["curve"] for method, each in found.items() if each["curve"]}
+    curves = {label: curve for method, each in found.items() for label, curve in curves_of(method, each).items()}
     random = float(np.mean([each["mean"][RANDOM] for each in found.values()]))
     out = options.out or Path(f"docs/images/robots_{options.env}.png")
     out.write_bytes(to_png(coverage_figure(curves, random, f"Floor coverage, {options.env}")))

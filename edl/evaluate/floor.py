@@ -154,7 +154,13 @@ def steer(
 
 
 def play_seeds_trials(keys: Keys, env: Env, policy: SkillPolicy, trials: Trials) -> Float[Array, "seeds n t1 s"]:
-    """`play_trials` for every seed."""
+    """`play_trials` for every seed; on a CPU one seed after the other.
+
+    Products of large networks of several seeds at once can block forever in XLA's threads on a CPU (seen with JAX
+    0.10.2 on two cores, two seeds, and layers of 256).
+    """
+    if jax.default_backend() == "cpu":
+        return jax.lax.map(lambda seed: play_trials(seed[0], env, seed[1], seed[2]), (keys, policy, trials))
     return jax.vmap(play_trials, in_axes=(0, None, 0, 0))(keys, env, policy, trials)
 
 

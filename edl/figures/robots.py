@@ -11,7 +11,7 @@ from edl.figures.curves import steps_axis
 from edl.figures.palette import palette
 from edl.figures.style import MUTED, SIDE, plot_figure, write_title
 
-LEGEND = 2.1
+LEGEND = 2.7
 """Inches for the legend at the right of each panel."""
 Curve = Sequence[Mapping[str, Any]]
 """Points with ``env_steps``, ``seconds`` and ``floor_coverage``, which has a value per seed."""

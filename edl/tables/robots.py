@@ -91,6 +91,8 @@ TASK_METHODS = (BEYOND, EDL, "metra")
 ENVS_STEPS = 1_000_000
 NUM_ENVS = (8, 64, 256)
 """Numbers of envs at the same time. The authors of METRA have 8; one gradient step per 32 steps in all rows."""
+SHARED = "next to other programs"
+"""Said of a result with ``shared_gpu``, which is set by hand. Its seconds are not compared."""
 ROOMS = {
     "bottleneck": (
         "AAAAAAABBB",
@@ -376,7 +378,8 @@ def cell(result: Result, name: str, digits: int) -> str:
 
 def stages_cell(result: Result) -> str:
     """Seconds of every stage, e.g. ``explore 200 s, learn 60 s``."""
-    return ", ".join(f"{name} {seconds:.0f} s" for name, seconds in result["seconds"].items() if seconds >= 0.5)
+    text = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in result["seconds"].items() if seconds >= 0.5)
+    return f"{text}, {SHARED}" if result.get("shared_gpu") else text
 
 
 def found_in(results: Results, env: str) -> dict[str, Result]:
@@ -390,10 +393,11 @@ def coverage_view(env: str, results: Results) -> str:
     found = found_in(results, env)
     if not found:
         return f"{env}: not measured."
-    fastest = min(map(total_seconds, found.values()))
+    fastest = min([total_seconds(each) for each in found.values() if not each.get("shared_gpu")], default=0.0)
     lines = []
     for method, each in found.items():
-        early = [at(each["curve"], "env_steps", STEPS), at(each["curve"], "seconds", fastest)]
+        in_time = None if each.get("shared_gpu") else at(each["curve"], "seconds", fastest)
+        early = [at(each["curve"], "env_steps", STEPS), in_time]
         cells = [NONE if value is None else f"{value:,.0f}" for value in early]
         steps = million(sum(each["steps"].values()))
         covered = [cell(each, name, 0) for name in COVERED]
@@ -428,6 +432,10 @@ def goals_view(env: str, results: Results) -> str:
             radius, distance = (cell(each, f"floor.goals.{name}.{key}", 1) for key in ("radius", "distance"))
             told = each["per_seed"][0]["floor"]["told_by"] if name == "reached" else ""
             lines.append([LABELS[method] if name == "reached" else "", told, label, radius, *numbers, distance])
+        if "floor.skills.within_1" in each["mean"]:
+            numbers = [cell(each, f"floor.skills.{key}", 2) for key in ("within_1", "within_3", "passed_3")]
+            radius, distance = (cell(each, f"floor.skills.{key}", 1) for key in ("radius", "distance"))
+            lines.append(["", "its skills", "the skills' own goals", radius, *numbers, distance])
     head = [
         env,
         "told",
