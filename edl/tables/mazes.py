@@ -36,7 +36,7 @@ from edl.tables.tuning import SCORE
 NAME = "mazes"
 LABELS = {EDL: bold("EDL"), EDL_DEFAULT: f"{bold('EDL')} with default settings"}
 NUM_BASELINES = 5
-LOOKED_AT = f"mazes 0 to {FIRST_MAZE - 1}, of which some were looked at"
+LOOKED_AT = f"mazes before {FIRST_MAZE}, of which some were looked at"
 LOW_SUCCESS = 0.9
 """A run with a lower goal_success is counted."""
 
