@@ -17,7 +17,8 @@ as the visited set grows.
 
 * All lengths are relative to the spread D of what was reached, and inputs are normalised by running moments. Nothing
   depends on the units of the env.
-* The networks see g - x_t besides the observation and g. Without it, learning to go to a goal takes far longer.
+* The networks see g - x_t besides the observation and g. Without it, learning to go to a goal takes far longer. With
+  ``relative`` they see neither g nor x_t themselves: what was learned in one place then holds everywhere.
 * `init` plays random actions, which give the first visited set, the unit of each feature, and the first moments.
 * The reward is a function of one move, and the visited set takes any states. So batches may be whole episodes or
   fragments of episodes.
@@ -30,6 +31,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from edl.artifacts import SkillPolicy, States
@@ -69,6 +71,9 @@ class BeyondConfig:
     far: float = 0.0
     """Share of the goals that are far: `FAR_STRETCH` times as far from the centre of the visited set. Most of them are
     out of reach, and the policy learns to go as far as it can in their direction."""
+    relative: bool = False
+    """Hide x and g from the networks, which then see g - x and the rest of the observation. For envs in which it does
+    not matter where the agent is, such as an open floor. The features must be entries of the observation."""
     radius: float = 0.05
     """rho, the distance within which a goal is reached, as a share of the spread of the visited set."""
     bonus: float = 0.5
@@ -118,17 +123,24 @@ class BeyondState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class GoalInput:
-    """The input of the networks: [o, g, g - x]. ``env`` has no arrays, so that instances can be hashed and compared."""
+    """The input of the networks: [o, g, g - x], or [o without x, g - x] if ``kept`` are the entries of o without x.
+
+    ``env`` has no arrays, so that instances can be hashed and compared.
+    """
 
     env: Env
+    kept: tuple[int, ...] | None = None
 
     def __call__(self, observation: Float[Array, " o"], goal: Float[Array, " s"]) -> Float[Array, " i"]:
-        return jnp.concatenate([observation, goal, goal - self.env.features(observation)])
+        offset = goal - self.env.features(observation)
+        if self.kept is None:
+            return jnp.concatenate([observation, goal, offset])
+        return jnp.concatenate([observation[jnp.array(self.kept, int)], offset])
 
 
 def beyond(env: Env, config: BeyondConfig) -> Program[PPOState, States]:
     """Learn to reach goals in the visited set and beyond; p(s) is uniform over the visited set."""
-    objective, integrate = beyond_objective(env, config), goal_input(env)
+    objective, integrate = beyond_objective(env, config), goal_input(env, relative=config.relative)
     learner = ppo(env, objective, ppo_config(config), codes=jnp.zeros((1, env.feature_size)), integrate=integrate)
 
     def init(key: Key) -> PPOState:
@@ -248,8 +260,8 @@ def play_at_random(key: Key, env: Env) -> Episode:
     return random_episode(play_key, env, random_persistence(scale_key, env.horizon))
 
 
-def goal_input(env: Env) -> GoalInput:
-    """The inputs of the networks in this env."""
+def goal_input(env: Env, *, relative: bool = False) -> GoalInput:
+    """The inputs of the networks in this env; ``relative``: without the position and the goal themselves."""
     integrate = GoalInput(jax.tree.map(lambda leaf: None, env))
     try:
         jax.eval_shape(integrate, jnp.zeros(env.observation_size), jnp.zeros(env.feature_size))
@@ -259,7 +271,19 @@ def goal_input(env: Env) -> GoalInput:
             f"beyond needs features that depend on the observation alone ({type(env).__name__}.features uses arrays of "
             f"the env: {error}). Keep these numbers in static fields, or use another explorer.",
         )
-    return integrate
+    return dataclasses.replace(integrate, kept=entries_besides_features(integrate.env)) if relative else integrate
+
+
+def entries_besides_features(env: Env) -> tuple[int, ...]:
+    """The entries of an observation that are no features. Rejects features that are no entries."""
+    with jax.ensure_compile_time_eval():
+        slopes = np.asarray(jax.jacobian(env.features)(jnp.zeros(env.observation_size)))
+    check(
+        bool(np.all(np.isin(slopes, (0.0, 1.0))) and np.all(slopes.sum(axis=1) == 1.0)),
+        "explorer.relative needs features that are entries of the observation, such as x and y of a robot (got other "
+        f"features of {type(env).__name__}). Leave it out.",
+    )
+    return tuple(np.flatnonzero(slopes.sum(axis=0) == 0.0).tolist())
 
 
 def goal_policy(policy: SkillPolicy, state: PPOState) -> SkillPolicy:

@@ -185,6 +185,25 @@ def test_the_networks_see_the_offset_to_the_goal():
     assert goal_input(maze("square")) == goal_input(maze("bottleneck"))
 
 
+def test_relative_networks_see_neither_the_position_nor_the_goal():
+    integrate = goal_input(ENV, relative=True)
+    seen = integrate(jnp.arange(4.0), jnp.array([5.0, 7.0]))
+    np.testing.assert_array_equal(seen, [2, 3, 5, 6])  # the velocity, and g - x
+    moved = integrate(jnp.array([10.0, 11.0, 2.0, 3.0]), jnp.array([15.0, 17.0]))
+    np.testing.assert_array_equal(moved, seen)
+    assert hash(integrate) == hash(goal_input(Thruster(horizon=4), relative=True)) != hash(goal_input(ENV))
+    assert isinstance(jax.jit(lambda: goal_input(ENV, relative=True)(jnp.zeros(4), jnp.zeros(2)))(), jax.Array)
+    with pytest.raises(ConfigError, match="entries of the observation"):
+        goal_input(Doubled(), relative=True)
+
+
+class Doubled(Thruster):
+    """Its features are no entries of the observation."""
+
+    def features(self, observation):
+        return 2.0 * observation[:2]
+
+
 class Scaled(Env):
     """Its features depend on an array of the env."""
 
