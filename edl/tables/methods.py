@@ -271,8 +271,13 @@ def is_shown(env: str) -> bool:
 
 def figure_view(results: Results) -> str:
     """The picture that ``benchmarks/methods.py`` draws, once there are rollouts to draw."""
-    drawn = any("paths" in each.get("measured", {}) for each in results_in(results, TUNED_IN).values())
-    return "![Ten skills of every method in the bottleneck maze](images/methods.png)" if drawn else "Not drawn yet."
+    found = results_in(results, TUNED_IN)
+    drawn = [method for method in COMPARED if "paths" in found.get(method, {}).get("measured", {})]
+    if not drawn:
+        return "Not drawn yet."
+    missing = ", ".join(label_of(method) for method in COMPARED if method not in drawn)
+    picture = "![Ten skills of each method in the bottleneck maze](images/methods.png)"
+    return f"{picture}\n\nNot drawn: {missing}." if missing else picture
 
 
 def view(results: Results) -> str:

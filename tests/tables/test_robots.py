@@ -252,3 +252,16 @@ def test_the_view_of_numbers_of_envs():
     assert "| 8 | 70 | 6 | 0.25 | 1.00M | learn 200 s |" in text
     assert "Not measured: 64 envs, 256 envs." in text
     assert robots.envs_view({}) == "Not measured."
+
+
+def test_seconds_of_a_row_next_to_other_programs_are_not_compared():
+    mean = {"floor_coverage": 100.0, "floor.random_floor_coverage": 5.0, "floor.low.1": 0.0, "floor.radius": 9.0}
+    curve = [{"env_steps": 10, "seconds": 50.0, "floor_coverage": [100]}]
+    facts = {"num_seeds": 1, "seed": 0, "edl": "1.0", "commit": None, "device": "1 x H200", "date": "2030-01-01"}
+    row = {**facts, "mean": mean, "curve": curve, "steps": {"learn": 10}, "seconds": {"learn": 50.0}}
+    shared = {**row, "seconds": {"learn": 20.0}, "shared_gpu": True}
+    text = robots.coverage_view("ant", {"ant/metra": row, "ant/csf": shared})
+    assert "after 50 s" in text  # the faster row does not count
+    assert "learn 20 s, next to other programs" in text
+    csf = next(line for line in text.splitlines() if line.startswith("| CSF"))
+    assert csf.split(" | ")[5] == "-"

@@ -114,12 +114,12 @@ def test_mazes_that_were_looked_at_have_lines_of_their_own():
     results = {f"{env}/edl": result("edl", env, mean={}, per_seed=[{"goal_success": success[env]}]) for env in success}
     ours, looked_at = lines_of(mazes.view(results))[2:]
     assert ours[0] == "**EDL**"
-    assert looked_at[0] == "**EDL**; mazes 0 to 60, of which some were looked at"
+    assert looked_at[0] == "**EDL**; mazes before 61, of which some were looked at"
     assert [ours[5], looked_at[5]] == ["1.000", "0.500"]
     old = {key: each for key, each in results.items() if each["env"] == known}
     text = mazes.TABLE.views[""](old)
     assert "Not measured: **EDL**, **EDL** with default settings, 5 of the 5 best baselines." in text
-    assert "## EDL, maze by maze\n\nNot measured.\n\n## EDL, mazes 0 to 60, of which" in text
+    assert "## EDL, maze by maze\n\nNot measured.\n\n## EDL, mazes before 61, of which" in text
 
 
 def test_seeds_below_the_limit_are_listed_with_their_failed_skills():
