@@ -52,11 +52,12 @@ def draw(run: Run) -> bytes:
 def by_distance(goals: np.ndarray, paths: np.ndarray) -> str:
     """A line per distance of the goals from the origin: how many, and the share of rollouts that end near them."""
     left, far = (np.linalg.norm(each, axis=-1) for each in (paths[:, :, -1] - goals, goals))
-    lines = ["distance   goals  within 1  within 3  mean distance at the end"]
+    lines = ["distance   goals  within 1  within 3  all nearer ones within 1  mean distance at the end"]
     for low in np.arange(0.0, far.max(), WIDTH):
         chosen = left[(far >= low) & (far < low + WIDTH)]
         if chosen.size:
-            shares = f"{np.mean(chosen <= 1):8.2f}  {np.mean(chosen <= 3):8.2f}  {chosen.mean():.2f}"
+            nearer = np.mean(left[far < low + WIDTH] <= 1)
+            shares = f"{np.mean(chosen <= 1):8.2f}  {np.mean(chosen <= 3):8.2f}  {nearer:24.2f}  {chosen.mean():.2f}"
             lines.append(f"{low:3.0f} to {low + WIDTH:2.0f}  {chosen.size:5d}  {shares}")
     return "\n".join(lines)
 

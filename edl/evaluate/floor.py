@@ -329,8 +329,6 @@ def play_coverage(
 
 
 def directed_coverage(
-    env: Env,
-    policy: SkillPolicy,
     samples: Float[Array, "seeds n s"],
     paths: Float[np.ndarray, "seeds m t1 s"],
     play: Play,

@@ -90,9 +90,14 @@ def floors_of(run: Run, good: Sequence[int]) -> dict[str, list[dict[str, Any]]] 
 
 
 def floor_numbers(floor: Mapping[str, Any]) -> dict[str, float]:
-    """What is compared of the protocol of one seed: floor coverage, and the share of goals of each set reached."""
-    reached = {f"{name}_within_1": float(each["within_1"]) for name, each in floor["goals"].items()}
-    return {"floor_coverage": float(floor["floor_coverage"]), **reached}
+    """What is compared of the protocol of one seed: floor coverage, and the share of goals of each set reached.
+
+    Directions are not there to be reached: their number is the coverage of the rollouts that are told them.
+    """
+    goals = dict(floor["goals"])
+    directed = float(goals.pop("directions")["cells"])
+    reached = {f"{name}_within_1": float(each["within_1"]) for name, each in goals.items()}
+    return {"floor_coverage": float(floor["floor_coverage"]), "directions_coverage": directed, **reached}
 
 
 def _play_skills(run: Run, good: Sequence[int], num_rollouts: int, within: float) -> Iterator[dict[str, Any]]:

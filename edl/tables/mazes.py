@@ -64,7 +64,7 @@ def rows(settings: TableSettings, records: Records) -> list[Row]:
     if baselines is None:
         found += compared.rows_for(settings, records, list(BASELINES), [TUNED_IN])
     elif settings.tuned:
-        found += compared.tuning.rows_for(settings, [*baselines, *(name for name in named if name == EDL)], [TUNED_IN])
+        found += compared.tuning.rows_for(settings, [*baselines, EDL] if EDL in named else baselines, [TUNED_IN])
     for method in [*named, *(baselines or [])]:
         found += rows_of(settings, records, method)
     return found

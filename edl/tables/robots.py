@@ -245,7 +245,7 @@ def coverage_now(config: RunConfig, context: Context, artifact: Any) -> dict[str
     paths, _ = play_coverage(keys, context.env, policy, None, samples, play_now)
     found = {"floor_coverage": [coverage_of(each[:NUM_ROLLOUTS]) for each in paths]}
     if samples is not None and accepts_goals(policy):
-        found["directions"] = directed_coverage(context.env, policy, samples, paths, play_now)
+        found["directions"] = directed_coverage(samples, paths, play_now)
     return found
 
 

@@ -167,7 +167,7 @@ def test_directed_coverage_is_that_of_the_protocol():
 
     whole = measure_floor(KEYS, env, stacked(policy), None, samples, play)
     paths, _ = floor.play_coverage(KEYS, env, stacked(policy), None, samples, play)
-    found = directed_coverage(env, stacked(policy), samples, paths, play)
+    found = directed_coverage(samples, paths, play)
     assert found == [each["goals"]["directions"]["cells"] for each in whole]
 
 

@@ -2,12 +2,14 @@
 
 import dataclasses
 from functools import partial
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import Array
 
 from edl.config import ConfigError
 from edl.envs.base import Box, Env, Step
@@ -340,33 +342,59 @@ def test_learning_can_continue_from_the_policy(explored):
     assert np.isfinite(policy.model.critic(inputs)).all()
 
 
-@pytest.mark.slow
-def test_far_goals_extend_the_reach():
-    """190,000 steps in episodes of 100 steps, with and without far goals, means of four seeds."""
+class Reach(NamedTuple):
+    """How far the policy goes if it is told directions, and how near to visited states it ends if it is told these.
+
+    ``miss`` is a share of the radius of the visited set.
+    """
+
+    reach: Array
+    miss: Array
+    within_1: Array
+
+
+def explore_far(key, far, *, relative=False):
+    """190,000 steps of a point with inertia, in episodes of 100 steps."""
     env = Thruster(horizon=100)
     config = BeyondConfig(
         iterations=300, rollouts=64, unroll=10, minibatches=4, hidden=(64, 64), learning_rate=2e-3,
-        last_learning_rate=2e-4, cells=4096, episodes=64, num_samples=256,
+        last_learning_rate=2e-4, cells=4096, episodes=64, num_samples=256, far=far, relative=relative,
     )  # fmt: skip
     angles = jnp.linspace(0, 2 * jnp.pi, 25)[:-1]
     directions = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
+    states, _ = run_program(beyond(env, config), key)
 
-    def explore(key, far):
-        states, _ = run_program(beyond(env, dataclasses.replace(config, far=far)), key)
+    def end(goal):
+        def act(key, observation, code):
+            return states.policy.mode(observation, code), jnp.zeros(0)
 
-        def end(goal):
-            def act(key, observation, code):
-                return states.policy.mode(observation, code), jnp.zeros(0)
+        return rollout(KEY, env, act, Skill(goal, jnp.int32(-1))).last
 
-            return rollout(KEY, env, act, Skill(goal, jnp.int32(-1))).last
+    radius = jnp.max(jnp.linalg.norm(states.samples, axis=1))
+    reach = jnp.sum(jax.vmap(end)(1.25 * radius * directions) * directions, axis=1)
+    goals = states.samples[:64]
+    left = jnp.linalg.norm(jax.vmap(end)(goals) - goals, axis=1)
+    return Reach(jnp.mean(reach), jnp.mean(left) / radius, jnp.mean(left < 1.0))
 
-        radius = jnp.max(jnp.linalg.norm(states.samples, axis=1))
-        reach = jnp.sum(jax.vmap(end)(1.25 * radius * directions) * directions, axis=1)
-        goals = states.samples[:64]
-        return jnp.mean(reach), jnp.mean(jnp.linalg.norm(jax.vmap(end)(goals) - goals, axis=1) / radius)
 
-    lanes = jax.vmap(jax.vmap(explore, (0, None)), (None, 0))
-    reach, miss = jax.jit(lanes)(jax.random.split(KEY, 4), jnp.array([0.0, 0.1]))
-    assert jnp.mean(reach[1]) > 1.2 * jnp.mean(reach[0])
-    assert jnp.std(reach[1]) < jnp.std(reach[0])
-    assert (miss < 0.02).all()  # as a share of the radius of the visited set
+@pytest.mark.slow
+def test_far_goals_extend_the_reach():
+    """With and without far goals, means of four seeds."""
+    lanes = jax.vmap(jax.vmap(explore_far, (0, None)), (None, 0))
+    found = jax.jit(lanes)(jax.random.split(KEY, 4), jnp.array([0.0, 0.1]))
+    assert jnp.mean(found.reach[1]) > 1.2 * jnp.mean(found.reach[0])
+    assert jnp.std(found.reach[1]) < jnp.std(found.reach[0])
+    assert (found.miss < 0.02).all()
+
+
+@pytest.mark.slow
+def test_relative_inputs_make_far_reaching_policies_precise():
+    """Means of three seeds. ``pytest -m slow -s`` prints them."""
+    absolute, relative = (
+        jax.jit(jax.vmap(lambda key, each=each: explore_far(key, 0.2, relative=each)))(jax.random.split(KEY, 3))
+        for each in (False, True)
+    )
+    for name, found in {"absolute": absolute, "relative": relative}.items():
+        print(name, {key: round(float(jnp.mean(value)), 3) for key, value in found._asdict().items()})
+    assert jnp.mean(relative.reach) > 0.95 * jnp.mean(absolute.reach)
+    assert jnp.mean(relative.within_1) > jnp.mean(absolute.within_1) + 0.05

@@ -93,7 +93,7 @@ def test_without_a_renderer_there_is_a_message(ball_run, monkeypatch):
     assert "no offscreen renderer" in figure.texts[0].get_text()
 
 
-FLOOR = ["floor_coverage", "reached_within_1", "disc_within_1", "far_within_1", "directions_within_1"]
+FLOOR = ["floor_coverage", "directions_coverage", "reached_within_1", "disc_within_1", "far_within_1"]
 COMPARED = ["goal_distance", "goal_success", "travelled", *FLOOR]
 
 

@@ -7,13 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from edl.discover.kmeans import KMeansConfig
 from edl.envs import layouts
-from edl.explore.beyond import BeyondConfig
 from edl.hierarchy.tasks import TaskConfig
 from edl.interop.env_names import remember_factory
-from edl.learn import LearnConfig
-from edl.rl.ppo import PPOConfig
 from edl.runs.interrupt import Interrupt, Interrupted
 from edl.runs.points import open_point
 from edl.runs.resolve import make_context, resolve_config
@@ -24,12 +20,9 @@ from edl.tables.robots import at, flat_numbers, room_of_cells, room_result
 from edl.tables.table import Row
 from tests.laws.cases import shrink
 from tests.probes.plane import plane
+from tests.tables.tiny import tiny_robot
 
-SMALL = BeyondConfig(
-    iterations=3, rollouts=8, hidden=(8,), epochs=1, minibatches=2, cells=64, episodes=8, num_samples=64
-)
 ENV = "python:open_plane"
-PPO = PPOConfig(iterations=2, rollouts=4, epochs=1, minibatches=2, hidden=(8,))
 
 
 def open_plane():
@@ -40,17 +33,7 @@ def open_plane():
 def tiny(config):
     if config.method != "edl":
         return dataclasses.replace(config, num_skills=3, baseline=shrink(config.baseline))
-    learner = LearnConfig(distance="euclidean", ppo=PPO)
-    return dataclasses.replace(
-        config,
-        num_skills=3,
-        explore="beyond",
-        explorer=SMALL,
-        discover="kmeans",
-        discoverer=KMeansConfig(),
-        learner=learner,
-        scout=None,
-    )
+    return tiny_robot(config)
 
 
 SETTINGS = TableSettings(num_seeds=2, steps=64, adjust=tiny)

@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 
 from edl.artifacts import States
-from edl.discover.kmeans import KMeansConfig
 from edl.evaluate.floor import NUM_TRIALS
-from edl.explore.beyond import BeyondConfig
-from edl.learn import LearnConfig
-from edl.rl.ppo import PPOConfig
 from edl.runs.config import RunConfig
 from edl.runs.interrupt import Interrupt
 from edl.runs.resolve import make_context, resolve_config
@@ -22,28 +18,13 @@ from edl.runtime.effort import Effort
 from edl.tables import TableSettings, robots
 from edl.tables.table import Row
 from tests.probes.plane import linear_policy
+from tests.tables.tiny import tiny_robot
 
 ENV, NUM_SEEDS, HORIZON = "bottleneck", 2, 12
-EXPLORER = BeyondConfig(
-    iterations=2, rollouts=8, hidden=(8,), epochs=1, minibatches=2, cells=64, episodes=16, num_samples=64
-)
-LEARNER = LearnConfig(
-    distance="euclidean", ppo=PPOConfig(iterations=2, rollouts=4, epochs=1, minibatches=2, hidden=(8,))
-)
 
 
 def tiny(config):
-    return dataclasses.replace(
-        config,
-        num_skills=3,
-        horizon=HORIZON,
-        explore="beyond",
-        explorer=EXPLORER,
-        discover="kmeans",
-        discoverer=KMeansConfig(),
-        learner=LEARNER,
-        scout=None,
-    )
+    return tiny_robot(config, horizon=HORIZON)
 
 
 def test_rooms_of_policies_whose_paths_are_known():

@@ -3,6 +3,7 @@
 import dataclasses
 
 from edl.discover.kmeans import KMeansConfig
+from edl.explore.beyond import BeyondConfig
 from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
@@ -33,6 +34,24 @@ def tiny(config):
     elif config.explore != "oracle":
         changes |= explorer
     return dataclasses.replace(config, **changes)
+
+
+def tiny_robot(config, **changes):
+    """The same run of EDL with the explorer of robots, k-means and small networks."""
+    explorer = BeyondConfig(
+        iterations=3, rollouts=8, hidden=(8,), epochs=1, minibatches=2, cells=64, episodes=8, num_samples=64
+    )
+    return dataclasses.replace(
+        config,
+        num_skills=3,
+        explore="beyond",
+        explorer=explorer,
+        discover="kmeans",
+        discoverer=KMeansConfig(),
+        learner=LearnConfig(distance="euclidean", ppo=PPO),
+        scout=None,
+        **changes,
+    )
 
 
 SETTINGS = TableSettings(
