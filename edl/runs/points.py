@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import PyTree
+from jaxtyping import Int, PyTree
 
 from edl.config import ConfigError
 from edl.envs.base import Env
@@ -330,11 +330,10 @@ class PointResult(NamedTuple):
 
 
 def point_result(stage: Stage, batches: Sequence[LaneBatch], point: RunPoint, begin: int) -> PointResult:
-    """The lanes of a point, of which number ``begin`` is the first. They may span several batches."""
-    parts, logs, seconds, compile_seconds = [], [], 0.0, 0.0
+    """The lanes of a point, of which number ``begin`` is the first. They may span several batches, in any order."""
+    parts, logs, numbers, seconds, compile_seconds = [], [], [], 0.0, 0.0
     end = begin + point.lanes
     batches = [batch for batch in batches if ((batch.lanes >= begin) & (batch.lanes < end)).any()]
-    batches.sort(key=lambda batch: int(batch.lanes[batch.lanes >= begin][0]))
     errors = {int(batch.lanes[0]) - begin: batch.error for batch in batches if batch.error is not None}
     if len(errors) == point.lanes:
         raise ConfigError(f"stage {stage.name!r}: {errors[0]}")
@@ -344,8 +343,10 @@ def point_result(stage: Stage, batches: Sequence[LaneBatch], point: RunPoint, be
         seconds, compile_seconds = seconds + share * batch.seconds, compile_seconds + share * batch.compile_seconds
         parts.append(jax.tree.map(lambda leaf, inside=inside: leaf[inside], batch.artifact))
         logs.append([{k: v if k == "iteration" else v[inside] for k, v in row.items()} for row in batch.rows])
-    artifact = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    log, env_steps = until_done(joined_rows(logs)), batches[0].env_steps
+        numbers.append(batch.lanes[inside])
+    order = np.argsort(np.concatenate(numbers))  # a batch on two devices has lanes of both halves, e.g. 0 and 4
+    artifact = jax.tree.map(lambda *leaves: np.concatenate(leaves)[order], *parts)
+    log, env_steps = until_done(joined_rows(logs, order)), batches[0].env_steps
     iterations = log[-1]["iteration"]
     rows = [
         log_row(
@@ -366,14 +367,17 @@ def point_result(stage: Stage, batches: Sequence[LaneBatch], point: RunPoint, be
     return PointResult(blanked(artifact, before), facts, rows)
 
 
-def joined_rows(logs: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The logs of several batches as one. A batch that ended early repeats its last row; one that failed has NaN."""
+def joined_rows(logs: Sequence[list[dict[str, Any]]], order: Int[np.ndarray, " n"]) -> list[dict[str, Any]]:
+    """The logs of several batches as one, with the lanes in this order.
+
+    A batch that ended early repeats its last row; one that failed has NaN.
+    """
     rows = []
     longest = max(logs, key=len)
     nothing = {name: np.array([np.nan]) for name in longest[0]}
     for i, row in enumerate(longest):
         parts = [log[min(i, len(log) - 1)] if log else nothing for log in logs]
-        values = {name: np.concatenate([part[name] for part in parts]) for name in row if name != "iteration"}
+        values = {name: np.concatenate([part[name] for part in parts])[order] for name in row if name != "iteration"}
         rows.append({"iteration": row["iteration"], **values})
     return rows
 

@@ -4,10 +4,12 @@ import dataclasses
 import json
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import edl
+from edl.artifacts import States
 from edl.config import ConfigError
 from edl.discover.kmeans import KMeansConfig
 from edl.envs import layout_of
@@ -18,12 +20,15 @@ from edl.rl.ppo import PPOConfig
 from edl.runs import grid as grids
 from edl.runs.config import RunConfig
 from edl.runs.interrupt import catch_interrupts
+from edl.runs.lanes import LaneBatch, even_layout
+from edl.runs.pipeline import plan
 from edl.runs.points import (
     LaneContext,
     env_key,
     evaluate_point,
     group_contexts,
     open_point,
+    point_result,
     program_key,
     run_group,
     until_done,
@@ -180,3 +185,21 @@ def test_a_point_ends_in_the_row_in_which_its_own_seeds_are_done():
     assert [row["iteration"] for row in until_done(rows)] == [5, 10, 15]
     assert len(until_done(rows[:2])) == 2
     assert len(until_done([{"iteration": 1}, {"iteration": 2}])) == 2
+
+
+def test_seeds_are_in_order_if_several_devices_run_them_in_several_batches(tmp_path):
+    """Two devices with one lane each run seeds 0 and 2, then 1 and 3. The seeds of another point come before them."""
+    point = open_point("point", tiny(num_seeds=4), tmp_path / "point")
+    layout, begin = even_layout(4, devices=2), 3
+
+    def batch(start):
+        lanes = begin + layout.batch(start, 1)
+        rows = [{"iteration": i, "loss": 10.0 * i + lanes} for i in range(1, 4 - start)]
+        return LaneBatch(lanes, States(jnp.float32(lanes)[:, None, None]), rows, len(rows), 8, 1.0, 0.5)
+
+    batches = [batch(1), batch(0)]
+    assert [each.lanes.tolist() for each in batches] == [[4, 6], [3, 5]]
+    found = point_result(plan(point.config)[0], batches, point, begin)
+    assert np.ravel(found.artifact.samples).tolist() == [3, 4, 5, 6]
+    assert [row["loss"] for row in found.rows] == [[13, 14, 15, 16], [23, 24, 25, 26], [33, 24, 35, 26]]
+    assert found.facts["iterations"] == 3

@@ -127,13 +127,13 @@ def test_seeds_below_the_limit_are_listed_with_their_failed_skills():
     per_seed = [{"goal_success": value, "failed_skills": failed} for value, failed in success]
     many = result("edl", mean={"skill_coverage": 0.6}, per_seed=per_seed)
     again = many | {"seconds": {"compile": 20.0, "learn": 80.0, "total": 100.4}, "per_seed": [many["per_seed"][0]]}
-    text = seeds.seeds_view({"bottleneck": many, "bottleneck/again": again})
+    text = seeds.seeds_view({"bottleneck": many, "bottleneck/more": again})
     numbers = ["0.835", "0.500", "3", "0.60", "1.00M"]
     assert lines_of(text)[2] == ["bottleneck", "4 from 0", *numbers, "-"]  # an older result without its time
-    assert lines_of(text)[3] == ["bottleneck (again)", "1 from 0", "0.980", "0.980", "0", "0.60", "1.00M", "100 s"]
+    assert lines_of(text)[3] == ["bottleneck, other seeds", "1 from 0", "0.980", "0.980", "0", "0.60", "1.00M", "100 s"]
     assert "* bottleneck: 1 (0.900, skill 3); 2 (0.500, skills 1, 4); 3 (0.960, no skill alone)" in text
     assert "Not measured: spiral." in text
-    assert "Not measured: bottleneck (again), spiral." in seeds.seeds_view({"bottleneck": many})
+    assert "Not measured: bottleneck, other seeds, spiral." in seeds.seeds_view({"bottleneck": many})
 
 
 def test_the_papers_mazes_have_steps_with_and_without_an_oracle():
