@@ -5,12 +5,16 @@ depends on how far it gets: the driver compiles what is missing, or waits for a 
 """
 
 import contextlib
+import dataclasses
 import threading
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import jax
+from jaxtyping import PyTree
+
 from edl.runs.config import RunConfig
-from edl.runs.driver import compile_programs, lane_mesh
+from edl.runs.driver import compile_programs, lane_mesh, lanes_at_a_time
 from edl.runs.evaluation import compile_evaluation
 from edl.runs.pipeline import has_explored, outlines, plan, work_of
 from edl.runs.resolve import Context
@@ -51,11 +55,19 @@ def compilations(
     todo = [stage for stage in stages if stage.name not in finished]
     if has_explored(config, finished) or not todo:  # the shapes of states on disk are not known yet
         return
-    shapes = {name: each.artifact for name, each in outlines(config, context, until=until).items()}
+    lanes = lanes_at_a_time(config.num_seeds, context.env)
+    part = dataclasses.replace(config, num_seeds=lanes)
+    shapes = {name: each.artifact for name, each in outlines(part, context, until=until).items()}
     for stage in todo[1:]:
-        work = work_of(stage, config, context, shapes)
-        mesh = lane_mesh(config.num_seeds, work.inputs)
-        yield lambda work=work, mesh=mesh: compile_programs(work, config.num_seeds, mesh)
+        work = work_of(stage, part, context, shapes)
+        mesh = lane_mesh(lanes, work.inputs)
+        yield lambda work=work, mesh=mesh: compile_programs(work, lanes, mesh)
     if stages[-1] is plan(config)[-1]:
+        shapes = with_lanes(shapes, config.num_seeds)
         fields = {stage.field: shapes[stage.name] for stage in stages}
         yield lambda: compile_evaluation(config, context, fields["policy"], fields.get("skills"))
+
+
+def with_lanes(shapes: PyTree, lanes: int) -> PyTree:
+    """The same shapes with another number of lanes."""
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((lanes, *leaf.shape[1:]), leaf.dtype), shapes)

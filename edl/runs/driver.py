@@ -111,6 +111,15 @@ def lane_mesh(lanes: int, inputs: PyTree = (), devices: list[Any] | None = None)
     return Mesh(np.array(devices[:count]), (LANES,)) if count > 1 else None
 
 
+def lanes_at_a_time(total: int, inputs: PyTree = ()) -> int:
+    """How many lanes run side by side, if they fit into memory: all on an accelerator, and one per core on a CPU.
+
+    A core trains one lane faster than several at a time, and the lane ends when its own seed is done. An env outside of
+    JAX steps all lanes at once.
+    """
+    return total if jax.default_backend() != "cpu" or hosts_of(inputs) else min(total, len(jax.devices()))
+
+
 def outline(work: Work, lanes: int) -> Outline:
     """Trace a program without running it. Its inputs may be shapes."""
     return _outline(work.build, work.per_lane, lanes, *signature(as_arrays(work.inputs)))

@@ -1,4 +1,4 @@
-"""Seeds that do not fit into memory together run in parts, one after the other.
+"""Seeds run in parts, one after the other, where a CPU has fewer cores than there are seeds, or too little memory.
 
 A part is a batch of lanes (`edl.runs.lanes`). The checkpoint of a stage has the number of the part that is running. The
 artifacts of finished parts are in files of their own until the last one is finished, so that nothing is computed again

@@ -29,7 +29,7 @@ from edl.interop.env_names import is_maze
 from edl.runs import evaluation, store
 from edl.runs.binding import save_artifact
 from edl.runs.config import NESTED, RunConfig, differences, own_fields
-from edl.runs.driver import Tick, Work, lane_mesh, outline
+from edl.runs.driver import Tick, Work, lane_mesh, lanes_at_a_time, outline
 from edl.runs.evaluation import Evaluation
 from edl.runs.failures import blanked, failed_seeds, from_facts, repaired, to_facts
 from edl.runs.interrupt import Interrupt
@@ -66,12 +66,11 @@ class FixedLanes(NamedTuple):
 
 
 class LaneContext(NamedTuple):
-    """What all groups of a process share. ``max_lanes`` and memory limit how many lanes run at a time."""
+    """What all groups of a process share."""
 
     devices: list[Any]
     interrupt: Interrupt
     progress: Progress
-    max_lanes: int | None = None
     fixed: FixedLanes | None = None
 
 
@@ -258,7 +257,8 @@ def run_missing(
 
     begins = np.cumsum([0, *(each.lanes for each in first)])
     layout, mesh, checkpoints = lanes_of(stage, first, work, context)
-    runner = LaneRunner(mesh, context.interrupt.run_interruptible, on_tick, context.max_lanes, checkpoints)
+    most = None if context.fixed is not None else lanes_at_a_time(len(keys), work.inputs)
+    runner = LaneRunner(mesh, context.interrupt.run_interruptible, on_tick, most, checkpoints)
     waiting, finished = list(range(len(first))), []
     for batch in run_lanes(work, keys, layout, runner):
         finished.append(batch)
@@ -279,7 +279,7 @@ def lanes_of(
     if fixed is not None:
         key = ",".join(identity(stage, each.config) for each in points)
         return Layout((np.arange(total),), fixed.widths[stage.name]), None, fixed.checkpoints(f"{stage.name}:{key}")
-    mesh = lane_mesh(min(total, context.max_lanes or total), work.inputs, context.devices)
+    mesh = lane_mesh(total, work.inputs, context.devices)
     return even_layout(total, 1 if mesh is None else mesh.size), mesh, NoCheckpoints()
 
 

@@ -16,7 +16,18 @@ from edl.config import ConfigError, RunWarning
 from edl.runs import store, tensors
 from edl.runs.binding import check_bound, save_artifact
 from edl.runs.config import RunConfig
-from edl.runs.driver import Outline, Position, Tick, Work, advance, finish, first_lanes, lane_mesh, outline
+from edl.runs.driver import (
+    Outline,
+    Position,
+    Tick,
+    Work,
+    advance,
+    finish,
+    first_lanes,
+    lane_mesh,
+    lanes_at_a_time,
+    outline,
+)
 from edl.runs.failures import FAILED, Failed, blanked, failed_seeds, from_facts, repaired, to_facts
 from edl.runs.interrupt import Interrupt
 from edl.runs.lanes import fitting_width, select_lanes
@@ -115,13 +126,16 @@ class Session:
         return artifact
 
     def _part_width(self, stage: Stage, work: Work, keys: Keys) -> int:
-        """The number of seeds that run at a time: all of them, unless there are so many that they may not fit."""
+        """The number of seeds that run at a time: those of an interrupted run, or as many as suit the devices."""
         total = len(keys)
         width = saved_width(self.folder, identity(stage, self.config), total)
-        if width is not None or total < MIN_SEEDS_FOR_PARTS:
-            return width or total
-        mesh = lane_mesh(total, work.inputs)
-        return min(total, self.interrupt.run_interruptible(lambda: fitting_width(work, keys, total, mesh)))
+        if width is not None:
+            return width
+        width = lanes_at_a_time(total, work.inputs)
+        if width < MIN_SEEDS_FOR_PARTS:
+            return width
+        mesh = lane_mesh(width, work.inputs)
+        return min(width, self.interrupt.run_interruptible(lambda: fitting_width(work, keys, width, mesh)))
 
     def _run_part(self, stage: Stage, work: Work, keys: Keys, part: Part) -> "PartResult":
         """Run a stage for some of the seeds, or load their result if it is finished."""

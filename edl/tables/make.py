@@ -275,11 +275,6 @@ def measured(row: Row, point: RunPoint, context: Context) -> dict[str, Any]:
     return evaluate_point(point, context, row.measure or row.drawing, row.prepare)
 
 
-def lanes_at_a_time() -> int | None:
-    """Maximum number of lanes in one program. A CPU core trains one at a time, so a lane ends with its seed."""
-    return len(jax.devices()) if jax.default_backend() == "cpu" else None
-
-
 def execute(path: Path, job: Job) -> JobResult:
     """Measure the rows of a job. Their runs are in the folder ``path`` and are resumed if they were stopped."""
     began = time.perf_counter()
@@ -291,7 +286,7 @@ def execute(path: Path, job: Job) -> JobResult:
     contexts = group_contexts([row.config for row in job.rows])
     results = {}
     with catch_interrupts() as interrupt:
-        context = LaneContext(jax.devices(), interrupt, SilentProgress(), lanes_at_a_time())
+        context = LaneContext(jax.devices(), interrupt, SilentProgress())
         run_group(points, contexts, context, until=job.rows[0].until)
         for point in points:
             row, where = rows[point.name], contexts[env_key(point.config)]

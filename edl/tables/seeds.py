@@ -19,7 +19,7 @@ MORE = f"{MANY}/more"
 """The key of the second execution."""
 FIRST_SEEDS = {MANY: 300, MORE: 500}
 HARD = "spiral"
-LABELS = {MANY: MANY, MORE: f"{MANY}, other seeds", HARD: HARD}
+LABELS = {MANY: MANY, MORE: f"{MANY} (other seeds)", HARD: HARD}
 MAZES = ("square", "corridor_center", "corridor_left", "tree", "bottleneck")
 ORACLES = {EDL_ORACLE: "oracle", EDL: "no oracle"}
 

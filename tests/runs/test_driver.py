@@ -221,6 +221,18 @@ def test_lanes_are_sharded_over_devices_and_padding_never_shows():
     subprocess.run([sys.executable, "-c", code], env=environment, cwd=Path(__file__).parents[2], check=True)
 
 
+def test_a_cpu_runs_a_lane_per_core_at_a_time_and_others_run_all(monkeypatch):
+    assert driver.lanes_at_a_time(5) == len(jax.devices())
+    monkeypatch.setattr(jax, "devices", lambda: ["core"] * 8)
+    assert driver.lanes_at_a_time(5) == 5
+    assert driver.lanes_at_a_time(20) == 8
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert driver.lanes_at_a_time(20) == 20
+    monkeypatch.undo()
+    monkeypatch.setattr(driver, "hosts_of", lambda inputs: ["a Gymnasium env"])
+    assert driver.lanes_at_a_time(20) == 20
+
+
 def test_blocking_work_is_interrupted_at_once():
     interrupt, release, finished = Interrupt(), threading.Event(), threading.Event()
 

@@ -46,7 +46,7 @@ def test_a_block_is_filled_and_the_rest_is_kept(folder):
     assert filled.endswith("\n<!-- end -->\nafter\n")
     assert "| spiral | 2 from 0 | 0.500 | 0.020 | 1 | 0.40 | 1.00M | - |" in filled
     assert "* spiral: 1 (0.020, skills 1, 4)" in filled
-    assert "Not measured: bottleneck, bottleneck (again)." in filled
+    assert "Not measured: bottleneck, bottleneck (other seeds)." in filled
     assert "old" not in filled
     assert fill(filled, folder, "page.md") == filled
 

@@ -130,10 +130,11 @@ def test_seeds_below_the_limit_are_listed_with_their_failed_skills():
     text = seeds.seeds_view({"bottleneck": many, "bottleneck/more": again})
     numbers = ["0.835", "0.500", "3", "0.60", "1.00M"]
     assert lines_of(text)[2] == ["bottleneck", "4 from 0", *numbers, "-"]  # an older result without its time
-    assert lines_of(text)[3] == ["bottleneck, other seeds", "1 from 0", "0.980", "0.980", "0", "0.60", "1.00M", "100 s"]
+    more = ["0.980", "0.980", "0", "0.60", "1.00M", "100 s"]
+    assert lines_of(text)[3] == ["bottleneck (other seeds)", "1 from 0", *more]
     assert "* bottleneck: 1 (0.900, skill 3); 2 (0.500, skills 1, 4); 3 (0.960, no skill alone)" in text
     assert "Not measured: spiral." in text
-    assert "Not measured: bottleneck, other seeds, spiral." in seeds.seeds_view({"bottleneck": many})
+    assert "Not measured: bottleneck (other seeds), spiral." in seeds.seeds_view({"bottleneck": many})
 
 
 def test_the_papers_mazes_have_steps_with_and_without_an_oracle():

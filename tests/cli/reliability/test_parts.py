@@ -22,8 +22,17 @@ SETTINGS = {
 def in_parts(monkeypatch):
     """Only two seeds fit into memory."""
     monkeypatch.setattr(session, "MIN_SEEDS_FOR_PARTS", 1)
+    monkeypatch.setattr(session, "lanes_at_a_time", lambda total, inputs: total)  # as on an accelerator
     monkeypatch.setattr(session, "fitting_width", lambda work, keys, width, mesh: 2)
     monkeypatch.setattr(evaluation, "draw_figures", lambda run, found: evaluation.Drawings())
+
+
+def test_on_a_cpu_a_seed_has_the_bits_of_a_run_of_its_own(tmp_path):
+    settings = SETTINGS | {"num_seeds": 3, "seed": 4, "until": "explore"}
+    run = edl.run("square", out=tmp_path / "three", **settings)
+    alone = edl.run("square", **settings | {"num_seeds": 1, "seed": 5})
+    np.testing.assert_array_equal(run.states.samples[1], alone.states.samples)
+    assert not list((tmp_path / "three" / "checkpoint").glob("part_*"))
 
 
 @pytest.mark.slow
