@@ -32,6 +32,7 @@ from edl.discover.kmeans import KMeansConfig
 from edl.discover.vqvae import VQVAEConfig
 from edl.envs.base import Env
 from edl.envs.host import DEFAULT_HORIZON
+from edl.envs.mjx.env import MjxEnv
 from edl.envs.mjx.robots import STEPS_PER_CELL
 from edl.envs.success import success_of
 from edl.explore.beyond import BeyondConfig
@@ -146,8 +147,9 @@ JAX_WHOLE: dict[str, dict[str, Any]] = {
 """Changes on an accelerator to the recipes of `HOST` for explorers that play and record whole episodes: 1.6 and 8.2
 million steps in episodes of 200. Those of kNN are fewer at a time, because it compares every state with 2048 others,
 which takes 1.7 GB per seed."""
-FAR_GOALS = 0.2
-"""Share of the explorer's goals that are far, for robots in the open."""
+FAR_GOALS, FAR_ON_FLOOR = 0.2, 0.4
+"""Share of the explorer's goals that are far, for robots in the open: in general, and on an empty floor, where the
+policy does not see its place (`BeyondConfig.relative`), so that what far goals teach serves all goals."""
 UNROLLS = range(10, 26)
 """Steps of each env per iteration of PPO, of which the smallest that divides the horizon is used."""
 
@@ -183,14 +185,15 @@ def unroll_of(horizon: int) -> int:
 
 
 def jax_explorer(facts: Facts) -> BeyondConfig:
-    """41 million steps on an accelerator, and 320,000 on a CPU. An open floor is large: 102 million steps."""
+    """41 million steps on an accelerator, and 320,000 on a CPU. An empty floor is large: 61 million steps."""
     unbounded = success_of(facts.env).unit == "units"
-    open_floor = facts.accelerator and facts.env.feature_size == 2 and unbounded
+    on_floor = isinstance(facts.env, MjxEnv) and facts.env.features_are_place_on_floor
     return BeyondConfig(
-        iterations=in_parts(2500 if open_floor else 1000, facts),
+        iterations=in_parts(1500 if on_floor and facts.accelerator else 1000, facts),
         unroll=facts.unroll,
-        far=FAR_GOALS if unbounded else 0.0,
-        episodes=1024 if open_floor else BeyondConfig().episodes,  # only walking distance in mazes needs many
+        far=(FAR_ON_FLOOR if on_floor else FAR_GOALS) if unbounded else 0.0,
+        relative=on_floor,
+        episodes=1024 if on_floor and facts.accelerator else BeyondConfig().episodes,  # only walking distance in mazes needs many
         hidden=(256, 256) if facts.accelerator else (128, 128),
         **JAX_PARTS[facts.accelerator],
     )

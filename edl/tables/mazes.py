@@ -1,10 +1,10 @@
-"""Fifty random mazes that fit the horizon and that nobody looked at before: EDL and the five best baselines.
+"""Fifty random mazes that fit the horizon and that nobody looked at before: EDL and the five best other methods.
 
 The first mazes of the sequence were used while the learner was developed. They are not part of the table; results in
 them are shown in lines of their own.
 
-Every method has the settings that were best in the bottleneck maze, and EDL also its defaults. The five best baselines
-are those of the table of methods in the bottleneck maze, unless methods are named.
+Every method has the settings that were best in the bottleneck maze, and EDL also its defaults. The five best other
+methods are those of the table of methods in the bottleneck maze, unless methods are named.
 """
 
 from collections.abc import Container, Sequence
@@ -22,6 +22,7 @@ from edl.tables.table import (
     EDL,
     EDL_DEFAULT,
     FIRST_MAZE,
+    TLDR,
     Records,
     Result,
     Results,
@@ -30,12 +31,14 @@ from edl.tables.table import (
     TableSettings,
     is_finished,
     maze_names,
+    method_row,
 )
 from edl.tables.tuning import SCORE
 
 NAME = "mazes"
 LABELS = {EDL: bold("EDL"), EDL_DEFAULT: f"{bold('EDL')} with default settings"}
-NUM_BASELINES = 5
+RIVALS = (*BASELINES, TLDR)
+NUM_RIVALS = 5
 LOOKED_AT = f"mazes before {FIRST_MAZE}, of which some were looked at"
 LOW_SUCCESS = 0.9
 """A run with a lower goal_success is counted."""
@@ -45,27 +48,27 @@ def key_of(maze: str, method: str) -> str:
     return f"{maze}/{method}"
 
 
-def best_baselines(settings: TableSettings, records: Records) -> list[str] | None:
-    """The baselines of this table; None while results of the table of methods are missing."""
+def best_rivals(settings: TableSettings, records: Records) -> list[str] | None:
+    """The other methods of this table; None while results of the table of methods are missing."""
     if settings.methods:
-        return settings.chosen_methods(list(BASELINES))
-    needed = compared.rows_for(settings, records, list(BASELINES), [TUNED_IN])
+        return settings.chosen_methods(RIVALS)
+    needed = compared.rows_for(settings, records, list(RIVALS), [TUNED_IN])
     finished = [row.facts["method"] for row in needed if row.table == compared.NAME and is_finished(row, records)]
-    if len(finished) < len(BASELINES):
+    if len(finished) < len(RIVALS):
         return None
-    return ranking(records[compared.NAME], TUNED_IN, finished)[:NUM_BASELINES]
+    return ranking(records[compared.NAME], TUNED_IN, finished)[:NUM_RIVALS]
 
 
 def rows(settings: TableSettings, records: Records) -> list[Row]:
-    """EDL's rows come first. Those of the baselines wait for the table of methods."""
-    baselines = best_baselines(settings, records)
+    """EDL's rows come first. Those of its rivals wait for the table of methods."""
+    rivals = best_rivals(settings, records)
     named = [name for name in (EDL, EDL_DEFAULT) if not settings.methods or name in settings.methods]
     found: list[Row] = []
-    if baselines is None:
-        found += compared.rows_for(settings, records, list(BASELINES), [TUNED_IN])
+    if rivals is None:
+        found += compared.rows_for(settings, records, list(RIVALS), [TUNED_IN])
     elif settings.tuned:
-        found += compared.tuning.rows_for(settings, [*baselines, EDL] if EDL in named else baselines, [TUNED_IN])
-    for method in [*named, *(baselines or [])]:
+        found += compared.tuning.rows_for(settings, [*rivals, EDL] if EDL in named else rivals, [TUNED_IN])
+    for method in [*named, *(rivals or [])]:
         found += rows_of(settings, records, method)
     return found
 
@@ -80,7 +83,7 @@ def rows_of(settings: TableSettings, records: Records, method: str) -> list[Row]
         tuned = tuned_config(chosen, records, base, TUNED_IN, trained)
         if tuned is not None:
             config, facts = tuned
-            found.append(Row(NAME, key_of(maze, method), config, {"method": method, "budget": steps, **facts}))
+            found.append(method_row(NAME, key_of(maze, method), method, config, {"budget": steps, **facts}))
     return found
 
 
@@ -150,10 +153,10 @@ def name_of(method: str) -> str:
 
 
 def missing_methods(found: Container[str]) -> list[str]:
-    """What is not measured in the mazes of the table. Which baselines are the best ones is known to another table."""
+    """What is not measured in the mazes of the table. Which rivals are the best ones is known to another table."""
     missing = [LABELS[name] for name in LABELS if name not in found]
-    absent = NUM_BASELINES - sum(name in found for name in BASELINES)
-    return [*missing, f"{absent} of the {NUM_BASELINES} best baselines"] if absent > 0 else missing
+    absent = NUM_RIVALS - sum(name in found for name in RIVALS)
+    return [*missing, f"{absent} of the {NUM_RIVALS} best other methods"] if absent > 0 else missing
 
 
 def edl_view(results: Results) -> str:

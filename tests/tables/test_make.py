@@ -136,7 +136,7 @@ def fake(rows, score=lambda row: 1.0):
     return found
 
 
-def test_the_five_best_baselines_go_to_the_random_mazes():
+def test_the_five_best_rivals_go_to_the_random_mazes():
     settings = SETTINGS._replace(methods=(), mazes=("bottleneck",), tuned=False)
     order = [
         "metra",
@@ -155,10 +155,10 @@ def test_the_five_best_baselines_go_to_the_random_mazes():
     assert {row.table for row in needed} == {"methods", "mazes"}  # EDL's rows do not wait
     assert {row.facts["method"] for row in needed if row.table == "mazes"} == {"edl", "edl_default"}
     ready = [row for row in needed if row.table == "methods"]
-    assert mazes.best_baselines(settings, fake(ready[:-1])) is None
+    assert mazes.best_rivals(settings, fake(ready[:-1])) is None
     ranks = {method: float(rank) for rank, method in enumerate(order)}
     records = fake(ready, lambda row: ranks.get(row.facts["method"], float(len(order))))
-    assert mazes.best_baselines(settings, records) == order[:5]
+    assert mazes.best_rivals(settings, records) == order[:5]
     rows = mazes.rows(settings, records)
     assert [row.facts["method"] for row in rows[::2]] == ["edl", "edl_default", *order[:5]]
     assert {row.config.env for row in rows} == set(maze_names(2, FIRST_MAZE))

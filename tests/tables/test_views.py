@@ -104,7 +104,7 @@ def test_random_mazes_have_means_worst_runs_and_shares_over_all_runs():
     _, _, edl, metra = lines_of(text)
     assert edl == ["**EDL**", "2, 4", "2.00", "4.00", "-", "0.950", "0.880", "0.250", "1.00M"]
     assert metra == ["`metra`", "1, 1", "7.00", "7.00", "-", "-", "-", "-", "1.00M"]
-    assert "Not measured: **EDL** with default settings, 4 of the 5 best baselines." in text
+    assert "Not measured: **EDL** with default settings, 4 of the 5 best other methods." in text
     assert lines_of(mazes.edl_view(results))[2][3:] == ["0.930", "0.880", "1.50"]
 
 
@@ -118,7 +118,7 @@ def test_mazes_that_were_looked_at_have_lines_of_their_own():
     assert [ours[5], looked_at[5]] == ["1.000", "0.500"]
     old = {key: each for key, each in results.items() if each["env"] == known}
     text = mazes.TABLE.views[""](old)
-    assert "Not measured: **EDL**, **EDL** with default settings, 5 of the 5 best baselines." in text
+    assert "Not measured: **EDL**, **EDL** with default settings, 5 of the 5 best other methods." in text
     assert "## EDL, maze by maze\n\nNot measured.\n\n## EDL, mazes before 61, of which" in text
 
 

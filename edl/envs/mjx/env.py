@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from edl.envs.base import Box, Env, Step
 from edl.envs.features import Features, select_features
 from edl.envs.maze import Maze
-from edl.envs.mjx.features import are_lengths
+from edl.envs.mjx.features import are_lengths, are_place_on_floor
 from edl.envs.mjx.physics import Physics, PhysicsState
 from edl.envs.mjx.walls import UNITS_PER_CELL, WallMap
 from edl.types import Key
@@ -41,6 +41,11 @@ class MjxEnv(Env):
     def features_are_lengths(self) -> bool:
         """Whether all features are positions in the world. They then share a unit, which angles do not."""
         return are_lengths(self.selection, self.physics.model)
+
+    @property
+    def features_are_place_on_floor(self) -> bool:
+        """Whether the features are where the robot is on an empty floor, so that nothing depends on them."""
+        return are_place_on_floor(self.selection, self.physics.model)
 
     def reset(self, key: Key) -> PhysicsState:
         return self.physics.reset(key)

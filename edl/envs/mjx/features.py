@@ -12,6 +12,8 @@ A name that both a joint and a body have means the joint.
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from edl.config import ConfigError
 from edl.envs.features import Features, count_features, parse_features
 from edl.envs.mjx.library import load_library
@@ -60,6 +62,24 @@ def are_lengths(selection: Features, model: Any) -> bool:
     for kind, first in zip(model.jnt_type, model.jnt_qposadr, strict=True):
         lengths |= set(range(first, first + sizes.get(kinds(kind), 0)))
     return set(selection) <= lengths
+
+
+def are_place_on_floor(selection: Features, model: Any) -> bool:
+    """Whether the features are x and y of the only thing that moves, on a level floor without anything fixed to it.
+
+    Then nothing depends on the place: what a robot has learned in one place holds in all of them.
+    """
+    if callable(selection) or sorted(selection) != [0, 1]:
+        return False
+    joint, geom = load_library().mujoco.mjtJoint, load_library().mujoco.mjtGeom
+    fixed = model.geom_bodyid == 0
+    level = np.abs(model.geom_quat[fixed][:, 1:3]).max(initial=0.0) < 1e-6  # rotations about z at most
+    return bool(
+        model.jnt_type[0] == joint.mjJNT_FREE
+        and np.all(model.body_rootid[1:] == model.jnt_bodyid[0])
+        and np.all(model.geom_type[fixed] == geom.mjGEOM_PLANE)
+        and level
+    )
 
 
 class _Names:

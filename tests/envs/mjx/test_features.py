@@ -71,3 +71,51 @@ def test_features_out_of_range_are_rejected(tmp_path, features):
 def test_features_must_differ(tmp_path):
     with pytest.raises(ConfigError, match="must differ"):
         make_env(write(tmp_path, ARM), features="shoulder,0")
+
+
+WALKER = """
+<mujoco model="walker">
+  <worldbody>
+    <geom name="floor" type="plane" size="9 9 1"/>
+    {fixed}
+    <body name="torso" pos="0 0 1">
+      <freejoint name="root"/>
+      <geom size="0.2"/>
+      <body name="leg" pos="0.2 0 0">
+        <joint name="hip" type="hinge" axis="0 1 0"/>
+        <geom size="0.1"/>
+      </body>
+    </body>
+    {loose}
+  </worldbody>
+  <actuator>
+    <motor joint="hip"/>
+  </actuator>
+</mujoco>
+"""
+BOX = '<geom type="box" size="1 1 1" pos="5 0 0"/>'
+RAMP = '<geom type="plane" size="9 9 1" euler="0 20 0"/>'
+CRATE = '<body pos="3 0 1"><freejoint/><geom size="0.2"/></body>'
+
+
+@pytest.mark.parametrize(
+    ("fixed", "loose", "features", "expected"),
+    [
+        ("", "", "root.x,root.y", True),
+        ("", "", "1,0", True),
+        ("", "", "root.x", False),  # a goal that is an x does not say where y is
+        ("", "", "root.x,root.z", False),
+        ("", "", "leg.x,leg.y", False),
+        ("", "", lambda observation: observation[:2], False),
+        (BOX, "", "root.x,root.y", False),
+        (RAMP, "", "root.x,root.y", False),
+        ("", CRATE, "root.x,root.y", False),
+    ],
+)
+def test_nothing_depends_on_the_place_on_an_empty_floor(tmp_path, fixed, loose, features, expected):
+    env = make_env(write(tmp_path, WALKER.format(fixed=fixed, loose=loose)), features=features)
+    assert env.features_are_place_on_floor == expected
+
+
+def test_a_robot_on_slide_joints_is_not_known_to_be_on_a_floor(tmp_path):
+    assert not make_env(write(tmp_path), features="x,y").features_are_place_on_floor
