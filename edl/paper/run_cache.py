@@ -1,24 +1,33 @@
-"""The runs of a reproduction. Each is executed once: its identity names its folder. Interrupted runs are resumed."""
+"""The runs of a reproduction. Each is executed once: its identity names its folder. Interrupted runs are resumed.
+
+On an accelerator, runs that differ only in floats and in their maze are lanes of one program (`edl.runs.points`): 38
+runs are 15 to 19 programs. A CPU trains one lane per core at a time, so there every run is a task of its own.
+"""
 
 import dataclasses
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillModel, States
+from edl.config import ConfigError
 from edl.evaluate.metrics import definitions_note
 from edl.paper.measurements import lower_left_cell
 from edl.paper.progress import ReproductionProgress, SilentReproduction
 from edl.paper.recipes import Recipe
 from edl.paper.workers import Workers
 from edl.runs import store
+from edl.runs.chunk_work import evaluate_points
 from edl.runs.evaluation import reevaluate
 from edl.runs.executors import Executor
+from edl.runs.interrupt import catch_interrupts
+from edl.runs.points import LaneContext, group_contexts, open_point, program_key, run_group
 from edl.runs.progress import Progress
 from edl.runs.resolve import make_context
 from edl.runs.result import Run, load
@@ -36,10 +45,11 @@ class RunCache:
         self.recipes = list({each.identity: each for recipe in recipes for each in _with_sources(recipe)}.values())
         self.numbers = {each.identity: number for number, each in enumerate(self.recipes, 1)}
         self.runs: dict[str, Run] = {}
-        missing = [each for each in self.recipes if not self.is_finished(each)]
+        groups = groups_of([each for each in self.recipes if not self.is_finished(each)])
+        self.group_of = {each.identity: group for group in groups for each in group}
         self.workers = None
         if executor is not None:
-            self.workers = Workers(executor, execute_in_worker, path.absolute(), missing, self._report_finished)
+            self.workers = Workers(executor, execute_in_worker, path.absolute(), groups, self._report_finished)
 
     def close(self) -> None:
         """Stop the workers after their current runs."""
@@ -64,19 +74,38 @@ class RunCache:
 
     def _execute(self, recipe: Recipe) -> Run:
         source = None if recipe.source is None else self.get(recipe.source)
+        group = self.group_of.get(recipe.identity, [recipe])
         folder, began = self._folder(recipe), time.perf_counter()
         if source is not None:
             import_skills(source, recipe, folder)
-        with self.progress.run_progress(f"{self._number(recipe)}: {recipe.title}") as progress:
-            run = execute_or_resume(recipe, folder, progress)
-        self._report_finished(recipe, time.perf_counter() - began)
+        with self.progress.run_progress(f"{self._numbers(group)}: {titles(group)}") as progress:
+            if len(group) > 1:
+                execute_group(self.path, group, progress)
+                run = load(folder.path)
+            else:
+                run = execute_or_resume(recipe, folder, progress)
+        self._report_finished(group, time.perf_counter() - began)
         return run
 
-    def _report_finished(self, recipe: Recipe, seconds: float) -> None:
-        self.progress.message(f"{self._number(recipe)} took {seconds:.0f} s: {recipe.title}")
+    def _report_finished(self, group: Sequence[Recipe], seconds: float) -> None:
+        self.progress.message(f"{self._numbers(group)} took {seconds:.0f} s: {titles(group)}")
 
-    def _number(self, recipe: Recipe) -> str:
-        return f"run {self.numbers[recipe.identity]} of {len(self.numbers)}"
+    def _numbers(self, group: Sequence[Recipe]) -> str:
+        numbers = ", ".join(str(self.numbers[recipe.identity]) for recipe in group)
+        return f"run{'s' * (len(group) > 1)} {numbers} of {len(self.numbers)}"
+
+
+def titles(group: Sequence[Recipe]) -> str:
+    return "; ".join(dict.fromkeys(recipe.title for recipe in group))
+
+
+def groups_of(recipes: Sequence[Recipe]) -> list[list[Recipe]]:
+    """Recipes that are trained as one program. One that imports skills is alone, because it waits for another run."""
+    groups: dict[Hashable, list[Recipe]] = {}
+    for each in recipes:
+        alone = jax.default_backend() == "cpu" or each.source is not None
+        groups.setdefault(each.identity if alone else program_key(each.config), []).append(each)
+    return list(groups.values())
 
 
 def load_current(folder: store.Folder) -> Run:
@@ -93,9 +122,22 @@ def execute_or_resume(recipe: Recipe, folder: store.Folder, progress: Progress) 
     return execute_run(recipe.config, out=folder.path, resume=folder.has(store.CONFIG), progress=progress)
 
 
-def execute_in_worker(path: Path, recipe: Recipe) -> None:
-    """Execute one run, whose source has finished, in a worker process."""
-    RunCache(path, [recipe], SilentReproduction()).get(recipe)
+def execute_group(path: Path, group: Sequence[Recipe], progress: Progress) -> None:
+    """Execute runs as lanes of one program. If one fails, the others are finished all the same."""
+    points = [open_point(each.title, each.config, path / each.folder) for each in group]
+    contexts = group_contexts([each.config for each in group])
+    with catch_interrupts() as interrupt:
+        context = LaneContext(jax.devices(), interrupt, progress)
+        run_group(points, contexts, context)
+        evaluate_points(points, contexts, context, "")
+    failures = [each.failures[0] for each in points if each.failures]
+    if failures:
+        raise ConfigError("; ".join(failures))
+
+
+def execute_in_worker(path: Path, group: Sequence[Recipe]) -> None:
+    """Execute a group of runs, whose sources have finished, in a worker process."""
+    RunCache(path, group, SilentReproduction()).get(group[0])
 
 
 def import_skills(source: Run, recipe: Recipe, folder: store.Folder) -> None:

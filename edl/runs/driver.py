@@ -323,12 +323,15 @@ def lane_spec(per_lane: bool) -> PartitionSpec:
 
 
 def place_on_devices(mesh: Mesh | None, tree: PyTree, per_lane: bool = True) -> PyTree:
-    """Shard arrays (or their shapes) over the mesh along the axis of lanes, or copy them to every device."""
+    """Shard arrays (or their shapes) over the mesh along the axis of lanes, or copy them to every device.
+
+    Arrays without elements are on every device, because that is where compiled programs return them.
+    """
     if mesh is None:
         return tree
-    sharding = NamedSharding(mesh, lane_spec(per_lane))
 
     def put(leaf: Any) -> Any:
+        sharding = NamedSharding(mesh, lane_spec(per_lane and 0 not in leaf.shape))
         if isinstance(leaf, jax.ShapeDtypeStruct):
             return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
         return jax.device_put(leaf, sharding)

@@ -193,7 +193,8 @@ def jax_explorer(facts: Facts) -> BeyondConfig:
         unroll=facts.unroll,
         far=(FAR_ON_FLOOR if on_floor else FAR_GOALS) if unbounded else 0.0,
         relative=on_floor,
-        episodes=1024 if on_floor and facts.accelerator else BeyondConfig().episodes,  # only walking distance in mazes needs many
+        # Only walking distance in mazes needs many.
+        episodes=1024 if on_floor and facts.accelerator else BeyondConfig().episodes,
         hidden=(256, 256) if facts.accelerator else (128, 128),
         **JAX_PARTS[facts.accelerator],
     )

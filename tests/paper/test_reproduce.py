@@ -4,11 +4,13 @@ import dataclasses
 import functools
 import json
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import edl
+from edl.baselines.reverse_mi import ReverseMIConfig
 from edl.cli import main
 from edl.config import ConfigError
 from edl.discover.kmeans import KMeansConfig
@@ -155,6 +157,42 @@ def tiny_runs(tmp_path_factory):
     recipes = {case: SETTINGS.recipe("tiny", case[1], method=case[0]) for case in TINY_RUNS}
     cache = run_cache.RunCache(tmp_path_factory.mktemp("runs"), list(recipes.values()), SilentReproduction())
     return {case: cache.get(recipe) for case, recipe in recipes.items()}
+
+
+class Messages(SilentReproduction):
+    """Keeps the messages of a reproduction."""
+
+    def __init__(self):
+        self.texts = []
+
+    def message(self, text):
+        self.texts.append(text)
+
+
+def test_on_an_accelerator_runs_with_the_same_program_are_executed_together(tmp_path, monkeypatch):
+    faster = ReverseMIConfig(learning_rate=0.01)
+    runs = [
+        SETTINGS.recipe("center", "corridor_center", method="reverse_mi"),
+        SETTINGS.recipe("left", "corridor_left", method="reverse_mi"),
+        SETTINGS.recipe("faster", "corridor_left", method="reverse_mi", baseline=faster),
+    ]
+    other = SETTINGS.recipe("other", "corridor_left", method="forward_mi")
+    imported = dataclasses.replace(runs[1], source=other)
+    assert run_cache.groups_of([*runs, other]) == [[each] for each in (*runs, other)]
+    alone = run_cache.RunCache(tmp_path / "alone", runs, SilentReproduction())
+    expected = [alone.get(each) for each in runs]
+    monkeypatch.setattr(run_cache.jax, "default_backend", lambda: "gpu")
+    assert run_cache.groups_of([*runs, other, imported]) == [runs, [other], [imported]]
+    progress = Messages()
+    together = run_cache.RunCache(tmp_path / "together", runs, progress)
+    for recipe, run in zip(runs, expected, strict=True):
+        found = together.get(recipe)
+        assert found.metrics["steps"] == run.metrics["steps"]
+        for one, same in zip(jax.tree.leaves(found.policy), jax.tree.leaves(run.policy), strict=True):
+            np.testing.assert_allclose(one, same, atol=1e-4)
+    assert len(progress.texts) == 1
+    assert progress.texts[0].startswith("runs 1, 2, 3 of 3 took ")
+    assert progress.texts[0].endswith(" s: center; left; faster")
 
 
 @pytest.mark.slow

@@ -33,7 +33,14 @@ def walk(offset, config: WalkConfig) -> Program:
     """Sum of ``iterations`` normal draws. Its state holds a key, so that checkpoints must handle keys."""
 
     def init(key):
-        return {"sum": offset + jnp.zeros(3), "key": key, "count": jnp.int32(0), "flag": jnp.bool_(True)}
+        nothing = jnp.zeros(0)  # compiled programs return arrays without elements on every device
+        return {
+            "sum": offset + jnp.zeros(3),
+            "key": key,
+            "count": jnp.int32(0),
+            "flag": jnp.bool_(True),
+            "none": nothing,
+        }
 
     def step(state, key):
         draw = config.scale * jax.random.normal(jax.random.fold_in(key, 1), (3,))
