@@ -17,8 +17,9 @@ as the visited set grows.
 
 * All lengths are relative to the spread D of what was reached, and inputs are normalised by running moments. Nothing
   depends on the units of the env.
-* The networks see g - x_t besides the observation and g. Without it, learning to go to a goal takes far longer. With
-  ``relative`` they see neither g nor x_t themselves: what was learned in one place then holds everywhere.
+* The networks see g - x_t besides the observation and g. Without it, learning to go to a goal takes far longer. Where
+  the place does not matter, they can see ``inputs`` without g and x_t: what was learned in one place then holds
+  everywhere. A robot that sees everything in its own frame has to learn to walk in one direction only.
 * `init` plays random actions, which give the first visited set, the unit of each feature, and the first moments.
 * The reward is a function of one move, and the visited set takes any states. So batches may be whole episodes or
   fragments of episodes.
@@ -27,7 +28,7 @@ A goal is a skill: `States.policy` is pi(a|s,g), whose codes are goals in the co
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +38,7 @@ from jaxtyping import Array, Bool, Float
 from edl.artifacts import SkillPolicy, States
 from edl.config import check, config
 from edl.envs.base import Env
+from edl.envs.mjx.env import MjxEnv
 from edl.envs.rollout import Episode, Skill
 from edl.explore.bonus import reached_states
 from edl.explore.collect import EpisodeSample, empty_sample, record_sample, resample
@@ -49,6 +51,7 @@ from edl.program import Program
 from edl.rl.ppo import PPOConfig, PPOStart, PPOState, ppo
 from edl.types import Key, Metrics, Scalar
 
+Inputs = Literal["world", "offset", "egocentric"]
 FAR_STRETCH = 2.0
 """Distance of a far goal from the centre of the visited set, in units of that of the point it was made from."""
 
@@ -71,9 +74,11 @@ class BeyondConfig:
     far: float = 0.0
     """Share of the goals that are far: `FAR_STRETCH` times as far from the centre of the visited set. Most of them are
     out of reach, and the policy learns to go as far as it can in their direction."""
-    relative: bool = False
-    """Hide x and g from the networks, which then see g - x and the rest of the observation. For envs in which it does
-    not matter where the agent is, such as an open floor. The features must be entries of the observation."""
+    inputs: Inputs = "world"
+    """What the networks see: the observation, g and g - x in the frame of the ``world``; no g and no x, but the
+    ``offset`` g - x and the rest of the observation, for envs in which it does not matter where the agent is, such as
+    an empty floor; or these in the robot's own frame, ``egocentric``, so that it does not matter where it looks either
+    (robots on a free joint on an empty floor)."""
     radius: float = 0.05
     """rho, the distance within which a goal is reached, as a share of the spread of the visited set."""
     bonus: float = 0.5
@@ -125,14 +130,19 @@ class BeyondState(NamedTuple):
 class GoalInput:
     """The input of the networks: [o, g, g - x], or [o without x, g - x] if ``kept`` are the entries of o without x.
 
-    ``env`` has no arrays, so that instances can be hashed and compared.
+    ``egocentric``: the latter in the frame of the robot. ``env`` has no arrays, so that instances can be hashed and
+    compared.
     """
 
     env: Env
     kept: tuple[int, ...] | None = None
+    egocentric: bool = False
 
     def __call__(self, observation: Float[Array, " o"], goal: Float[Array, " s"]) -> Float[Array, " i"]:
         offset = goal - self.env.features(observation)
+        if self.egocentric:
+            assert isinstance(self.env, MjxEnv)
+            return self.env.egocentric(observation, offset)
         if self.kept is None:
             return jnp.concatenate([observation, goal, offset])
         return jnp.concatenate([observation[jnp.array(self.kept, int)], offset])
@@ -140,7 +150,7 @@ class GoalInput:
 
 def beyond(env: Env, config: BeyondConfig) -> Program[PPOState, States]:
     """Learn to reach goals in the visited set and beyond; p(s) is uniform over the visited set."""
-    objective, integrate = beyond_objective(env, config), goal_input(env, relative=config.relative)
+    objective, integrate = beyond_objective(env, config), goal_input(env, config.inputs)
     learner = ppo(env, objective, ppo_config(config), codes=jnp.zeros((1, env.feature_size)), integrate=integrate)
 
     def init(key: Key) -> PPOState:
@@ -260,8 +270,8 @@ def play_at_random(key: Key, env: Env) -> Episode:
     return random_episode(play_key, env, random_persistence(scale_key, env.horizon))
 
 
-def goal_input(env: Env, *, relative: bool = False) -> GoalInput:
-    """The inputs of the networks in this env; ``relative``: without the position and the goal themselves."""
+def goal_input(env: Env, inputs: Inputs = "world") -> GoalInput:
+    """What the networks see in this env."""
     integrate = GoalInput(jax.tree.map(lambda leaf: None, env))
     try:
         jax.eval_shape(integrate, jnp.zeros(env.observation_size), jnp.zeros(env.feature_size))
@@ -271,7 +281,16 @@ def goal_input(env: Env, *, relative: bool = False) -> GoalInput:
             f"beyond needs features that depend on the observation alone ({type(env).__name__}.features uses arrays of "
             f"the env: {error}). Keep these numbers in static fields, or use another explorer.",
         )
-    return dataclasses.replace(integrate, kept=entries_besides_features(integrate.env)) if relative else integrate
+    if inputs == "world":
+        return integrate
+    if inputs == "offset":
+        return dataclasses.replace(integrate, kept=entries_besides_features(integrate.env))
+    check(
+        isinstance(env, MjxEnv) and env.features_are_place_on_floor,
+        "explorer.inputs=egocentric needs a robot on a free joint on an empty floor, with its x and y as features (got "
+        f"another {type(env).__name__}). Use offset or world.",
+    )
+    return dataclasses.replace(integrate, egocentric=True)
 
 
 def entries_besides_features(env: Env) -> tuple[int, ...]:
@@ -280,8 +299,8 @@ def entries_besides_features(env: Env) -> tuple[int, ...]:
         slopes = np.asarray(jax.jacobian(env.features)(jnp.zeros(env.observation_size)))
     check(
         bool(np.all(np.isin(slopes, (0.0, 1.0))) and np.all(slopes.sum(axis=1) == 1.0)),
-        "explorer.relative needs features that are entries of the observation, such as x and y of a robot (got other "
-        f"features of {type(env).__name__}). Leave it out.",
+        "explorer.inputs=offset needs features that are entries of the observation, such as x and y of a robot (got "
+        f"other features of {type(env).__name__}). Use world.",
     )
     return tuple(np.flatnonzero(slopes.sum(axis=0) == 0.0).tolist())
 

@@ -1,4 +1,7 @@
-"""A metric over a sweep: the last axis goes right, the one before it up, and other axes are panels."""
+"""A metric over a sweep: the last axis goes right, the one before it up, and other axes are panels.
+
+Of several axes of panels, the last one goes right as well, and the others down.
+"""
 
 import itertools
 import math
@@ -18,6 +21,8 @@ MARGIN = (0.95, 0.75)
 """Width and height of the labels around a panel in inches."""
 ACROSS = 4
 """Maximum number of panels per row."""
+MISSING = "-"
+"""Shown for a point without a score: it has failed, or was not evaluated."""
 
 
 def heat_map(
@@ -28,13 +33,13 @@ def heat_map(
     best: tuple[int, ...] | None = None,
     smaller_is_better: bool = False,
 ) -> Figure:
-    """One cell per point with its score as colour and number; ``best`` has a red frame."""
+    """One cell per point with its score as colour and number; ``best`` has a red frame. A score may be NaN: missing."""
     while scores.ndim < 2:
         labels, values, scores = ["", *labels], [[""], *values], scores[None]
         best = None if best is None else (0, *best)
     *panel_values, row_values, column_values = values
     panels = list(itertools.product(*(range(len(each)) for each in panel_values)))
-    columns = min(len(panels), ACROSS)
+    columns = min(len(panel_values[-1]) if len(panel_values) > 1 else len(panels), ACROSS)
     rows = math.ceil(len(panels) / columns)
     width, height = len(column_values) * CELL[0] + MARGIN[0], len(row_values) * CELL[1] + MARGIN[1]
     figure = new_figure(max(columns * width, 3.6) + 0.15, rows * height + 0.35)
@@ -72,8 +77,9 @@ def _panel(
     axes.tick_params(colors=MUTED, labelsize=7.5, length=0)
     axes.spines[:].set_visible(False)
     for (i, j), score in np.ndenumerate(scores):
-        ink = "white" if depth[i, j] > 0.55 else INK
-        axes.text(j, i, f"{score:#.3g}", ha="center", va="center", fontsize=8, color=ink)
+        known = np.isfinite(score)
+        ink = MUTED if not known else "white" if depth[i, j] > 0.55 else INK
+        axes.text(j, i, f"{score:#.3g}" if known else MISSING, ha="center", va="center", fontsize=8, color=ink)
     if best is not None:
         style = {"fill": False, "edgecolor": ALARM, "linewidth": 2.0, "clip_on": False}
         axes.add_patch(Rectangle((best[1] - 0.5, best[0] - 0.5), 1, 1, **style))

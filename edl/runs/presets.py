@@ -149,7 +149,7 @@ million steps in episodes of 200. Those of kNN are fewer at a time, because it c
 which takes 1.7 GB per seed."""
 FAR_GOALS, FAR_ON_FLOOR = 0.2, 0.4
 """Share of the explorer's goals that are far, for robots in the open: in general, and on an empty floor, where the
-policy does not see its place (`BeyondConfig.relative`), so that what far goals teach serves all goals."""
+policy does not see its place (`BeyondConfig.inputs`), so that what far goals teach serves all goals."""
 UNROLLS = range(10, 26)
 """Steps of each env per iteration of PPO, of which the smallest that divides the horizon is used."""
 
@@ -192,7 +192,7 @@ def jax_explorer(facts: Facts) -> BeyondConfig:
         iterations=in_parts(1500 if on_floor and facts.accelerator else 1000, facts),
         unroll=facts.unroll,
         far=(FAR_ON_FLOOR if on_floor else FAR_GOALS) if unbounded else 0.0,
-        relative=on_floor,
+        inputs="offset" if on_floor else "world",
         # Only walking distance in mazes needs many.
         episodes=1024 if on_floor and facts.accelerator else BeyondConfig().episodes,
         hidden=(256, 256) if facts.accelerator else (128, 128),

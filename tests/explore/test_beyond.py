@@ -187,16 +187,18 @@ def test_the_networks_see_the_offset_to_the_goal():
     assert goal_input(maze("square")) == goal_input(maze("bottleneck"))
 
 
-def test_relative_networks_see_neither_the_position_nor_the_goal():
-    integrate = goal_input(ENV, relative=True)
+def test_networks_that_see_the_offset_see_neither_the_position_nor_the_goal():
+    integrate = goal_input(ENV, "offset")
     seen = integrate(jnp.arange(4.0), jnp.array([5.0, 7.0]))
     np.testing.assert_array_equal(seen, [2, 3, 5, 6])  # the velocity, and g - x
     moved = integrate(jnp.array([10.0, 11.0, 2.0, 3.0]), jnp.array([15.0, 17.0]))
     np.testing.assert_array_equal(moved, seen)
-    assert hash(integrate) == hash(goal_input(Thruster(horizon=4), relative=True)) != hash(goal_input(ENV))
-    assert isinstance(jax.jit(lambda: goal_input(ENV, relative=True)(jnp.zeros(4), jnp.zeros(2)))(), jax.Array)
+    assert hash(integrate) == hash(goal_input(Thruster(horizon=4), "offset")) != hash(goal_input(ENV))
+    assert isinstance(jax.jit(lambda: goal_input(ENV, "offset")(jnp.zeros(4), jnp.zeros(2)))(), jax.Array)
     with pytest.raises(ConfigError, match="entries of the observation"):
-        goal_input(Doubled(), relative=True)
+        goal_input(Doubled(), "offset")
+    with pytest.raises(ConfigError, match=r"a robot on a free joint on an empty floor.*\(got another Thruster\)"):
+        goal_input(ENV, "egocentric")
 
 
 class Doubled(Thruster):
@@ -353,12 +355,12 @@ class Reach(NamedTuple):
     within_1: Array
 
 
-def explore_far(key, far, *, relative=False):
+def explore_far(key, far, inputs="world"):
     """190,000 steps of a point with inertia, in episodes of 100 steps."""
     env = Thruster(horizon=100)
     config = BeyondConfig(
         iterations=300, rollouts=64, unroll=10, minibatches=4, hidden=(64, 64), learning_rate=2e-3,
-        last_learning_rate=2e-4, cells=4096, episodes=64, num_samples=256, far=far, relative=relative,
+        last_learning_rate=2e-4, cells=4096, episodes=64, num_samples=256, far=far, inputs=inputs,
     )  # fmt: skip
     angles = jnp.linspace(0, 2 * jnp.pi, 25)[:-1]
     directions = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
@@ -380,7 +382,7 @@ def explore_far(key, far, *, relative=False):
 @pytest.mark.slow
 def test_far_goals_extend_the_reach():
     """With and without far goals, means of four seeds."""
-    lanes = jax.vmap(jax.vmap(explore_far, (0, None)), (None, 0))
+    lanes = jax.vmap(jax.vmap(lambda key, far: explore_far(key, far), (0, None)), (None, 0))
     found = jax.jit(lanes)(jax.random.split(KEY, 4), jnp.array([0.0, 0.1]))
     assert jnp.mean(found.reach[1]) > 1.2 * jnp.mean(found.reach[0])
     assert jnp.std(found.reach[1]) < jnp.std(found.reach[0])
@@ -388,13 +390,13 @@ def test_far_goals_extend_the_reach():
 
 
 @pytest.mark.slow
-def test_relative_inputs_make_far_reaching_policies_precise():
+def test_policies_that_see_the_offset_reach_far_and_are_precise():
     """Means of three seeds. ``pytest -m slow -s`` prints them."""
-    absolute, relative = (
-        jax.jit(jax.vmap(lambda key, each=each: explore_far(key, 0.2, relative=each)))(jax.random.split(KEY, 3))
-        for each in (False, True)
+    world, offset = (
+        jax.jit(jax.vmap(lambda key, each=each: explore_far(key, 0.2, each)))(jax.random.split(KEY, 3))
+        for each in ("world", "offset")
     )
-    for name, found in {"absolute": absolute, "relative": relative}.items():
+    for name, found in {"world": world, "offset": offset}.items():
         print(name, {key: round(float(jnp.mean(value)), 3) for key, value in found._asdict().items()})
-    assert jnp.mean(relative.reach) > 0.95 * jnp.mean(absolute.reach)
-    assert jnp.mean(relative.within_1) > jnp.mean(absolute.within_1) + 0.05
+    assert jnp.mean(offset.reach) > 0.95 * jnp.mean(world.reach)
+    assert jnp.mean(offset.within_1) > jnp.mean(world.within_1) + 0.05

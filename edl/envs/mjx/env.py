@@ -12,6 +12,7 @@ from edl.envs.features import Features, select_features
 from edl.envs.maze import Maze
 from edl.envs.mjx.features import are_lengths, are_place_on_floor
 from edl.envs.mjx.physics import Physics, PhysicsState
+from edl.envs.mjx.view import own_view, turned
 from edl.envs.mjx.walls import UNITS_PER_CELL, WallMap
 from edl.types import Key
 
@@ -46,6 +47,12 @@ class MjxEnv(Env):
     def features_are_place_on_floor(self) -> bool:
         """Whether the features are where the robot is on an empty floor, so that nothing depends on them."""
         return are_place_on_floor(self.selection, self.physics.model)
+
+    def egocentric(self, observation: Float[Array, " o"], offset: Float[Array, " 2"]) -> Float[Array, " i"]:
+        """An observation without x and y, and an offset in the plane, both in the robot's own frame."""
+        size = self.physics.model.nq
+        view, angle = own_view(observation[:size], observation[size:])
+        return jnp.concatenate([view, turned(offset, angle)])
 
     def reset(self, key: Key) -> PhysicsState:
         return self.physics.reset(key)

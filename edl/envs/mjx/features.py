@@ -69,7 +69,7 @@ def are_place_on_floor(selection: Features, model: Any) -> bool:
 
     Then nothing depends on the place: what a robot has learned in one place holds in all of them.
     """
-    if callable(selection) or sorted(selection) != [0, 1]:
+    if callable(selection) or selection != (0, 1):
         return False
     joint, geom = load_library().mujoco.mjtJoint, load_library().mujoco.mjtGeom
     fixed = model.geom_bodyid == 0

@@ -102,7 +102,8 @@ CRATE = '<body pos="3 0 1"><freejoint/><geom size="0.2"/></body>'
     ("fixed", "loose", "features", "expected"),
     [
         ("", "", "root.x,root.y", True),
-        ("", "", "1,0", True),
+        ("", "", "0,1", True),
+        ("", "", "1,0", False),
         ("", "", "root.x", False),  # a goal that is an x does not say where y is
         ("", "", "root.x,root.z", False),
         ("", "", "leg.x,leg.y", False),
