@@ -108,18 +108,26 @@ def bounds_of(states: Float[np.ndarray, "n d"]) -> tuple[list[float], list[float
     return (low - room).tolist(), (high + room).tolist()
 
 
+def end_distances(evaluator: Evaluator, episodes: Episode) -> Float[np.ndarray, "k n m"]:
+    """Distances from the last states to the targets."""
+    last = last_states(episodes)
+    return evaluator.distance(last.reshape(-1, last.shape[-1]), evaluator.targets).reshape(*last.shape[:2], -1)
+
+
 def summarise(
-    evaluator: Evaluator, episodes: Episode, picks: Int[np.ndarray, " m"] | None = None
+    evaluator: Evaluator,
+    episodes: Episode,
+    picks: Int[np.ndarray, " m"] | None = None,
+    distances: Float[np.ndarray, "k n m"] | None = None,
 ) -> dict[str, float | None]:
     """The metrics of one seed's skills from their rollouts; goal metrics are None for methods without goals.
 
     ``picks`` is the skill that the run picks for each target, if it picks one of these skills. Otherwise
-    ``zero_shot_distance`` is missing here: see `edl.evaluate.picking`.
+    ``zero_shot_distance`` is missing here: see `edl.evaluate.picking`. ``distances`` are `end_distances` if known.
     """
     counts = np.asarray(visits_by_skill(evaluator.cells, episodes))
-    last, to_goals = last_states(episodes), to_own_goals(evaluator, episodes)
-    distances = evaluator.distance(last.reshape(-1, last.shape[-1]), evaluator.targets)
-    distances = distances.reshape(*last.shape[:2], -1)
+    to_goals = to_own_goals(evaluator, episodes)
+    distances = end_distances(evaluator, episodes) if distances is None else distances
     zero_shot = {} if picks is None else {"zero_shot_distance": zero_shot_distance(distances, picks)}
     return {
         "skill_coverage": _share(evaluator.cells, np.any(counts[:, :-1], axis=0)),
@@ -144,8 +152,13 @@ def asked_for(evaluator: Evaluator, asked: Bool[np.ndarray, " m"]) -> Evaluator:
     return evaluator._replace(targets=targets, cells=dataclasses.replace(cells, reachable=jnp.asarray(mask)))
 
 
-def behaviour_of(evaluator: Evaluator, episodes: Episode) -> Behaviour:
-    """What the rollouts did in the cells that count, and how near to the targets and to their goals they ended."""
+def behaviour_of(
+    evaluator: Evaluator, episodes: Episode, distances: Float[np.ndarray, "k n m"] | None = None
+) -> Behaviour:
+    """What the rollouts did in the cells that count, and how near to the targets and to their goals they ended.
+
+    ``distances`` are `end_distances` if known.
+    """
     counted = np.asarray(evaluator.cells.reachable)
 
     def asked_for(counts: Int[np.ndarray, "k n c"]) -> Int[np.ndarray, "k n r"]:
@@ -153,12 +166,12 @@ def behaviour_of(evaluator: Evaluator, episodes: Episode) -> Behaviour:
         return np.concatenate([counts[..., :-1][..., counted], elsewhere[..., None]], axis=-1)
 
     last, to_goals = last_states(episodes), to_own_goals(evaluator, episodes)
-    distances = evaluator.distance(last.reshape(-1, last.shape[-1]), evaluator.targets)
+    distances = end_distances(evaluator, episodes) if distances is None else distances
     reached = None if to_goals is None else to_goals <= evaluator.success_radius
     bins = np.asarray(evaluator.cells.bin_of(jnp.asarray(last, jnp.float32)))
     ends = np.eye(evaluator.cells.size + 1, dtype=int)[bins]
     visits = asked_for(visits_by_rollout(evaluator.cells, episodes))
-    return Behaviour(visits, distances.reshape(*last.shape[:2], -1), reached, asked_for(ends))
+    return Behaviour(visits, distances, reached, asked_for(ends))
 
 
 def skill_results(evaluator: Evaluator, episodes: Episode) -> list[dict[str, Any]]:

@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from edl.evaluate.distances import best_skill_distance
-from edl.evaluate.information import mutual_information
+from edl.evaluate.information import mutual_information, mutual_informations
 
 PERMUTATIONS = 199
 SIGNIFICANCE = 0.005
@@ -37,6 +36,8 @@ LEVEL = 0.95
 
 VisitCounts = Int[np.ndarray, "k n c"]
 """Number of states of rollout n of skill k in cell c."""
+Draws = Float[np.ndarray, "b k n"]
+"""How often rollout n of skill k is part of resample b."""
 
 
 class Behaviour(NamedTuple):
@@ -104,37 +105,50 @@ def permuted_information(generator: np.random.Generator, counts: VisitCounts) ->
     """I(S;Z) after assigning the rollouts to skills at random, once per permutation."""
     skills, rollouts, cells = counts.shape
     visited = counts.reshape(-1, cells)[:, np.any(counts, axis=(0, 1))]
-    permuted = (generator.permutation(visited).reshape(skills, rollouts, -1).sum(axis=1) for _ in range(PERMUTATIONS))
-    return np.array([mutual_information(each) for each in permuted])
+    assigned = np.zeros((PERMUTATIONS, skills, len(visited)))
+    for each in assigned:
+        each[np.repeat(np.arange(skills), rollouts), generator.permutation(len(visited))] = 1.0
+    return mutual_informations(assigned @ visited)
 
 
-def _success(reached: Bool[np.ndarray, "k n"]) -> float:
-    return float(np.mean(reached))
+# Metrics of resampled rollouts. ``draws`` says how often each rollout of each skill was drawn, once per resample.
 
 
-def _distance(distances: Float[np.ndarray, "k n m"]) -> float:
-    return best_skill_distance(distances)
+def _success(reached: Bool[np.ndarray, "k n"], draws: Draws) -> Float[np.ndarray, " b"]:
+    return np.mean(draws * reached, axis=(1, 2))
 
 
-def _coverage(visits: VisitCounts) -> float:
-    return float(np.mean(np.any(visits[..., :-1], axis=(0, 1))))
+def _distance(distances: Float[np.ndarray, "k n m"], draws: Draws) -> Float[np.ndarray, " b"]:
+    """`best_skill_distance`. A skill whose rollouts may end out of reach is infinitely far if one of these is drawn."""
+    finite = np.isfinite(distances)
+    per_skill = np.moveaxis(draws, 0, 1)
+    means = per_skill @ np.where(finite, distances, 0.0) / distances.shape[1]
+    if not finite.all():
+        means = np.where(per_skill @ (~finite).astype(float) > 0, np.inf, means)
+    return np.mean(np.min(means, axis=0), axis=-1)
+
+
+def _coverage(visits: VisitCounts, draws: Draws) -> Float[np.ndarray, " b"]:
+    visited = (visits[..., :-1] > 0).reshape(-1, visits.shape[-1] - 1).astype(float)
+    return np.mean((draws > 0).reshape(len(draws), -1) @ visited > 0, axis=1)
 
 
 def _difference(generator: np.random.Generator, metric: Any, skills: Any, random: Any, sign: int) -> Difference:
     """The metric of both sides, and its difference after resampling the rollouts of every skill, on both sides."""
-    samples = [
-        sign * (metric(_resample(generator, skills)) - metric(_resample(generator, random))) for _ in range(RESAMPLES)
-    ]
-    measured = metric(skills), metric(random)
+    ours, theirs = (metric(each, _draws(generator, each.shape[:2])) for each in (skills, random))
+    samples = sign * (ours - theirs)
+    measured = [float(metric(each, np.ones((1, *each.shape[:2])))[0]) for each in (skills, random)]
     biased = metric is not _success and np.isfinite([*measured, *samples]).all()  # a mean has no bias
     bias = np.mean(samples) - sign * (measured[0] - measured[1]) if biased else 0.0
-    return Difference(*measured, np.array(samples) - bias)
+    return Difference(*measured, samples - bias)
 
 
-def _resample(generator: np.random.Generator, rollouts: np.ndarray) -> np.ndarray:
-    """As many rollouts of each skill, drawn with replacement."""
-    chosen = generator.integers(rollouts.shape[1], size=rollouts.shape[:2])
-    return rollouts[np.arange(len(rollouts))[:, None], chosen]
+def _draws(generator: np.random.Generator, shape: tuple[int, ...]) -> Draws:
+    """`RESAMPLES` of the rollouts of every skill: as many as there are, drawn with replacement."""
+    skills, rollouts = shape
+    chosen = generator.integers(rollouts, size=(RESAMPLES, skills, rollouts))
+    first = rollouts * np.arange(RESAMPLES * skills).reshape(RESAMPLES, skills, 1)
+    return np.bincount((chosen + first).ravel(), minlength=chosen.size).reshape(chosen.shape).astype(float)
 
 
 def aggregate_comparisons(

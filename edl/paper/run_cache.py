@@ -124,7 +124,7 @@ def execute_or_resume(recipe: Recipe, folder: store.Folder, progress: Progress) 
 
 def execute_group(path: Path, group: Sequence[Recipe], progress: Progress) -> None:
     """Execute runs as lanes of one program. If one fails, the others are finished all the same."""
-    points = [open_point(each.title, each.config, path / each.folder) for each in group]
+    points = [open_point(each.folder, each.config, path / each.folder) for each in group]
     contexts = group_contexts([each.config for each in group])
     with catch_interrupts() as interrupt:
         context = LaneContext(jax.devices(), interrupt, progress)

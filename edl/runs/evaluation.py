@@ -119,21 +119,25 @@ def _evaluate_seeds(run: Run) -> Evaluation:
         return Evaluation(per_seed, None, *_facts(evaluator), None, [])
     accuracies = call_once(discriminate_seeds, (), stage_keys(run.config, "evaluate"), episodes)
     zero_shot = _zero_shot(run, evaluator)
+    distances = [evaluate.end_distances(evaluator, _one_seed(episodes, i)) for i in seeds]
     for i in seeds:
         played = _one_seed(episodes, i)
-        per_seed[i] |= evaluate.summarise(evaluator, played, zero_shot.picks[i]) | zero_shot.metrics[i]
+        per_seed[i] |= evaluate.summarise(evaluator, played, zero_shot.picks[i], distances[i]) | zero_shot.metrics[i]
         per_seed[i]["discriminability"] = float(accuracies[i])
         per_seed[i]["skills"] = evaluate.skill_results(evaluator, played)
     # Random actions have no skills to pick from, so every target gets any of them.
     any_skill = np.arange(len(evaluator.targets)) % len(random.valid)
-    random_metrics: dict[str, Any] = evaluate.summarise(evaluator, random, any_skill)
+    far = evaluate.end_distances(evaluator, random)
+    random_metrics: dict[str, Any] = evaluate.summarise(evaluator, random, any_skill, far)
     if floors is not None:
         random_metrics["floor_coverage"] = float(np.mean([each["random_floor_coverage"] for each in floors]))
     asked = evaluate.asked_for(evaluator, inside(run.config.region, evaluator.targets))
-    at_random = evaluate.behaviour_of(asked, random)
-    comparisons = [
-        compare_with_random(evaluate.behaviour_of(asked, _one_seed(episodes, i)), at_random, i) for i in seeds
-    ]
+    # A region has other targets, and so other distances.
+    at_random, *skills = (
+        evaluate.behaviour_of(asked, each, known if asked is evaluator else None)
+        for each, known in [(random, far), *((_one_seed(episodes, i), distances[i]) for i in seeds)]
+    )
+    comparisons = [compare_with_random(each, at_random, i) for i, each in zip(seeds, skills, strict=True)]
     return Evaluation(per_seed, random_metrics, *_facts(evaluator), episodes, comparisons)
 
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from edl.evaluate.information import entropy, mutual_information
+from edl.evaluate.information import entropy, mutual_information, mutual_informations
 from edl.nets.quantiser import perplexity
 
 
@@ -33,6 +33,11 @@ def test_a_shared_corridor_costs_its_share_of_the_states(shared):
     everywhere, last = np.concatenate([corridor, own], axis=1), np.eye(skills, dtype=int)
     assert mutual_information(everywhere) == pytest.approx((1 - shared / states) * np.log(skills))
     assert mutual_information(last) == pytest.approx(np.log(skills))  # however far the skills go
+
+
+def test_many_tables_at_once():
+    counts = np.random.default_rng(1).integers(0, 5, size=(7, 4, 6)).astype(float)
+    np.testing.assert_allclose(mutual_informations(counts), [mutual_information(each) for each in counts])
 
 
 def test_information_is_symmetric_in_its_arguments():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from edl.evaluate import versus_random
 from edl.evaluate.versus_random import Behaviour, aggregate_comparisons, compare_with_random
 
 SKILLS, ROLLOUTS, CELLS, POINTS = 4, 20, 30, 8
@@ -125,3 +126,9 @@ def test_over_seeds_all_skills_must_differ_and_means_are_reported():
     assert "region" not in aggregate_comparisons([good, good])["verdict"]
     assert found["claims"]["goals"]["skills"] == pytest.approx(good.differences["goals"].skills)
     assert aggregate_comparisons([]) is None
+
+
+def test_a_skill_that_may_end_out_of_reach_is_infinitely_far_if_that_rollout_is_drawn():
+    distances = np.array([[[1.0, 4.0], [3.0, np.inf]], [[5.0, 6.0], [5.0, 6.0]]])
+    draws = np.array([[[2.0, 0.0], [1.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]], [[0.0, 2.0], [2.0, 0.0]]])
+    np.testing.assert_allclose(versus_random._distance(distances, draws), [(1 + 4) / 2, (2 + 6) / 2, (3 + 6) / 2])
