@@ -37,7 +37,7 @@ RENAMED = {"recall": "objective_batch_size", "refresh": "refresh_rewards", "keep
 
 NEUTRAL: dict[str, dict[str, Any]] = {
     "SACConfig": {"entropy_in_value": True, "random_episodes": 0},
-    "BeyondConfig": {"relative": False},
+    "BeyondConfig": {"inputs": "world"},
     "DIAYNConfig": {"match_policy": False, "sees": "features"},
     "METRAConfig": {"match_policy": False, "sees": "features", "constraint": "sum"},
 }

@@ -389,22 +389,27 @@ def found_in(results: Results, env: str) -> dict[str, Result]:
 
 
 def coverage_view(env: str, results: Results) -> str:
-    """Floor coverage at the end, by what is told; after `STEPS` steps, and after the time of the fastest row."""
+    """Floor coverage at the end, by what is told; after `STEPS` steps, and after the time of the fastest row.
+
+    Only rows that ran alone are compared by their time.
+    """
     found = found_in(results, env)
     if not found:
         return f"{env}: not measured."
-    fastest = min([total_seconds(each) for each in found.values() if not each.get("shared_gpu")], default=0.0)
+    alone = [total_seconds(each) for each in found.values() if not each.get("shared_gpu")]
     lines = []
     for method, each in found.items():
-        in_time = None if each.get("shared_gpu") else at(each["curve"], "seconds", fastest)
-        early = [at(each["curve"], "env_steps", STEPS), in_time]
+        early = [at(each["curve"], "env_steps", STEPS)]
+        if alone:
+            early.append(None if each.get("shared_gpu") else at(each["curve"], "seconds", min(alone)))
         cells = [NONE if value is None else f"{value:,.0f}" for value in early]
         steps = million(sum(each["steps"].values()))
         covered = [cell(each, name, 0) for name in COVERED]
         lines.append([LABELS[method], *covered, *cells, steps, stages_cell(each), _reach(each)])
     random = np.mean([each["mean"]["floor.random_floor_coverage"] for each in found.values()])
-    lines.append(["random actions", f"{random:,.0f}", *[NONE] * (len(COVERED) + 1), "0.00M", NONE, NONE])
-    when = [f"at {million(STEPS)} steps", f"after {fastest:.0f} s"]
+    when = [f"at {million(STEPS)} steps", *([f"after {min(alone):.0f} s"] if alone else [])]
+    nothing = [NONE] * (len(COVERED) - 1 + len(when))
+    lines.append(["random actions", f"{random:,.0f}", *nothing, "0.00M", NONE, NONE])
     head = [env, *COVERED.values(), *when, "steps", "stages", _reach_head(env)]
     return f"{facts_line(found)}\n\n{markdown_table(head, lines)}{_missing(env, found)}"
 
