@@ -137,10 +137,10 @@ def _difference(generator: np.random.Generator, metric: Any, skills: Any, random
     """The metric of both sides, and its difference after resampling the rollouts of every skill, on both sides."""
     ours, theirs = (metric(each, _draws(generator, each.shape[:2])) for each in (skills, random))
     samples = sign * (ours - theirs)
-    measured = [float(metric(each, np.ones((1, *each.shape[:2])))[0]) for each in (skills, random)]
-    biased = metric is not _success and np.isfinite([*measured, *samples]).all()  # a mean has no bias
-    bias = np.mean(samples) - sign * (measured[0] - measured[1]) if biased else 0.0
-    return Difference(*measured, samples - bias)
+    mine, its = (float(metric(each, np.ones((1, *each.shape[:2])))[0]) for each in (skills, random))
+    biased = metric is not _success and np.isfinite([mine, its, *samples]).all()  # a mean has no bias
+    bias = np.mean(samples) - sign * (mine - its) if biased else 0.0
+    return Difference(mine, its, samples - bias)
 
 
 def _draws(generator: np.random.Generator, shape: tuple[int, ...]) -> Draws:

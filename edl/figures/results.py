@@ -26,7 +26,8 @@ A bootstrap interval of few seeds is too narrow. With very many the share is tha
 """
 RULE = (
     "A claim holds if the 95 % bootstrap interval of every part of its test lies on the side that the claim names. It "
-    "is refuted if the interval of one part lies on the other side, and undecided otherwise. "
+    "is refuted if the interval of one part lies on the other side, and undecided otherwise. If a method is claimed to "
+    "have more or less than another, the intervals of both effects have to lie on that side. "
     "Effects are the difference of the means with its interval, and Cliff's delta, P(x > y) - P(x < y) over pairs of "
     "seeds, from -1 to 1."
 )

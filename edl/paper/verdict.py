@@ -7,6 +7,9 @@ or one set with a bound, and has one of three outcomes:
     refuted    it lies on the other side,
     undecided  it includes both.
 
+If x is claimed to be greater than y, the intervals of both effect sizes have to lie above 0: with few seeds, that of
+Cliff's delta excludes 0 although the means could be equal.
+
 A claim holds if all its parts hold, and is refuted if any part is refuted. With one seed the interval is a point: the
 rule compares the numbers directly, and the verdict states that there is one seed.
 
@@ -53,6 +56,16 @@ class Effect(NamedTuple):
     interval: Interval
     delta: float
     delta_interval: Interval
+
+    @property
+    def above(self) -> bool:
+        """Whether x is greater than y: the intervals of the difference and of Cliff's delta both lie above 0."""
+        return self.interval.low > 0 and self.delta_interval.low > 0
+
+    @property
+    def below(self) -> bool:
+        """Whether x is less than y: both intervals lie below 0."""
+        return self.interval.high < 0 and self.delta_interval.high < 0
 
     def __str__(self) -> str:
         return (
@@ -103,13 +116,13 @@ def judge(claim: str, test: str, parts: Sequence[Part], *, source: Source = "pap
 
 
 def greater(what: str, x: Scores, y: Scores, *, paired: bool = False) -> Part:
-    """x is greater than y: the interval of Cliff's delta lies above 0. ``paired``: both come from the same seeds."""
-    return _compare(what, x, y, lambda e: (e.delta_interval.low > 0, e.delta_interval.high < 0), paired=paired)
+    """x is greater than y: see `Effect.above` and `Effect.below`. ``paired``: both come from the same seeds."""
+    return _compare(what, x, y, lambda e: (e.above, e.below), paired=paired)
 
 
 def less(what: str, x: Scores, y: Scores, *, paired: bool = False) -> Part:
-    """x is less than y: the interval of Cliff's delta lies below 0."""
-    return _compare(what, x, y, lambda e: (e.delta_interval.high < 0, e.delta_interval.low > 0), paired=paired)
+    """x is less than y."""
+    return _compare(what, x, y, lambda e: (e.below, e.above), paired=paired)
 
 
 def not_greater(what: str, x: Scores, y: Scores, *, slack: float) -> Part:

@@ -58,6 +58,16 @@ def test_greater_and_less_need_a_clear_difference():
     assert greater("score", x([1.0]), y([1.0])).outcome == "undecided"
 
 
+def test_greater_needs_the_intervals_of_both_effects():
+    """Of three seeds each, most pairs are in order, but the means could be equal."""
+    more, fewer = [0.42, 0.61, 0.795], [0.3, 0.38, 0.58]
+    effect = effect_of("score", x(more), y(fewer))
+    assert effect.delta_interval.low > 0 > effect.interval.low
+    assert greater("score", x(more), y(fewer)).outcome == "undecided"
+    assert less("score", x(fewer), y(more)).outcome == "undecided"
+    assert less("score", x(more), y(fewer)).outcome == "undecided"
+
+
 def test_pairs_of_the_same_seed_are_compared_with_each_other():
     first, second = [1.0, 2.0, 3.0, 4.0], [0.9, 1.9, 2.9, 3.9]
     assert greater("score", x(first), y(second)).outcome == "undecided"
