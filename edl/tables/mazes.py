@@ -1,4 +1,4 @@
-"""Fifty random mazes that fit the horizon and that nobody looked at before: EDL and the five best other methods.
+"""Fifty random mazes that fit the horizon and that chose no setting of EDL: EDL and the five best other methods.
 
 The first mazes of the sequence were used while the learner was developed. They are not part of the table; results in
 them are shown in lines of their own.

@@ -2,7 +2,7 @@
 
 Every method has its best settings of the table `edl.tables.tuning` and other seeds. The variants of EDL have the
 settings of EDL itself: with an oracle, and with inputs that are normalised by running moments, as in the baselines. In
-ten random mazes that nobody looked at before, and in those of LEADS, every method has the settings that were best in
+ten random mazes that chose no setting of EDL, and in those of LEADS, every method has the settings that were best in
 the bottleneck maze. ``random`` are uniform actions. All rows of a method are one program.
 """
 

@@ -163,6 +163,8 @@ def test_the_five_best_rivals_go_to_the_random_mazes():
     assert [row.facts["method"] for row in rows[::2]] == ["edl", "edl_default", *order[:5]]
     assert {row.config.env for row in rows} == set(maze_names(2, FIRST_MAZE))
     assert not {row.config.env for row in rows}.intersection(maze_names(61))  # these were looked at
+    first = mazes.rows(settings._replace(methods=("tldr",)), {})[0]
+    assert (first.table, first.until, first.prepare) == ("mazes", "explore", with_explorers_policy)
     assert all(row.table == "mazes" for row in rows)
     assert [len(job.rows) for job in jobs_of(rows)] == [2, 2, 2, 4, 2, 2]  # EDL's two settings are one program
 

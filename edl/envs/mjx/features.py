@@ -67,18 +67,20 @@ def are_lengths(selection: Features, model: Any) -> bool:
 def are_place_on_floor(selection: Features, model: Any) -> bool:
     """Whether the features are x and y of the only thing that moves, on a level floor without anything fixed to it.
 
-    Then nothing depends on the place: what a robot has learned in one place holds in all of them.
+    Then nothing depends on the place or on the heading: what a robot has learned in one place holds in all of them.
     """
     if callable(selection) or selection != (0, 1):
         return False
     joint, geom = load_library().mujoco.mjtJoint, load_library().mujoco.mjtGeom
     fixed = model.geom_bodyid == 0
     level = np.abs(model.geom_quat[fixed][:, 1:3]).max(initial=0.0) < 1e-6  # rotations about z at most
+    sideways = np.any(model.opt.gravity[:2]) or np.any(model.opt.wind[:2])
     return bool(
         model.jnt_type[0] == joint.mjJNT_FREE
         and np.all(model.body_rootid[1:] == model.jnt_bodyid[0])
         and np.all(model.geom_type[fixed] == geom.mjGEOM_PLANE)
         and level
+        and not sideways
     )
 
 

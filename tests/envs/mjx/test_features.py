@@ -118,5 +118,11 @@ def test_nothing_depends_on_the_place_on_an_empty_floor(tmp_path, fixed, loose, 
     assert env.features_are_place_on_floor == expected
 
 
+@pytest.mark.parametrize("option", ['gravity="1 0 -9.81"', 'wind="0 1 0"'])
+def test_a_force_to_one_side_makes_the_heading_matter(tmp_path, option):
+    xml = WALKER.format(fixed="", loose="").replace("<worldbody>", f"<option {option}/><worldbody>")
+    assert not make_env(write(tmp_path, xml), features="root.x,root.y").features_are_place_on_floor
+
+
 def test_a_robot_on_slide_joints_is_not_known_to_be_on_a_floor(tmp_path):
     assert not make_env(write(tmp_path), features="x,y").features_are_place_on_floor
