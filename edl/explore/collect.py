@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from edl.artifacts import Experience, States, empty_experience
 from edl.envs.base import Env
 from edl.envs.rollout import Episode
+from edl.explore.cells import TABLE_SIZE, cell_of
 from edl.explore.region import Predicate
 from edl.types import Key
 
@@ -53,6 +54,16 @@ def draw_states(
     if region is not None:
         weights = weights * jax.vmap(region)(states)
     return States(samples=states[resample(key, weights, num_samples)], experience=experience)
+
+
+def flat_weights(states: Float[Array, "n s"], real: Float[Array, " n"], side: float) -> Float[Array, " n"]:
+    """Weights under which p(s) is uniform over the visited cells: 1 / visits of the cell of each state.
+
+    The visits are those of these very states, the first ones of all episodes included. ``real`` is 0 for padding.
+    """
+    cells = jax.vmap(lambda state: cell_of(state, side))(states)
+    visits = jnp.zeros(TABLE_SIZE).at[cells].add(real)
+    return 1 / jnp.maximum(visits[cells], 1.0)
 
 
 def resample(key: Key, weights: Float[Array, " n"], num_samples: int) -> Int[Array, " k"]:

@@ -14,8 +14,7 @@ from edl.artifacts import States, empty_experience
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode
-from edl.explore.cells import TABLE_SIZE, cell_of
-from edl.explore.collect import draw_states, record, visited_states
+from edl.explore.collect import draw_states, flat_weights, record, visited_states
 from edl.explore.random_walk import RandomWalkState, random_episode
 from edl.explore.region import Predicate
 from edl.program import Program
@@ -59,9 +58,7 @@ def drift(env: Env, config: DriftConfig) -> Program[RandomWalkState, States]:
         mean = jnp.average(states, axis=0, weights=real)
         deviation = jnp.sqrt(jnp.average((states - mean) ** 2, axis=0, weights=real))
         scaled = (states - mean) / jnp.where(deviation > 1e-6, deviation, 1.0)
-        cells = jax.vmap(lambda s: cell_of(s, config.cell))(scaled)
-        visits = jnp.zeros(TABLE_SIZE).at[cells].add(real)
-        weights = 1 / jnp.maximum(visits[cells], 1.0)
+        weights = flat_weights(scaled, real, config.cell)
         return draw_states(state.key, state.experience, weights, config.num_samples, config.region)
 
     return Program(init, step, finish, config.iterations, config.rollouts * env.horizon)

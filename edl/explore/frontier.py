@@ -28,7 +28,7 @@ from edl.config import config
 from edl.envs.base import Box, Env
 from edl.envs.rollout import Episode, empty_skill, rollout_with_memory
 from edl.explore.cells import TABLE_SIZE, cell_of, hash_row
-from edl.explore.collect import draw_states, record, visited_states
+from edl.explore.collect import draw_states, flat_weights, record, visited_states
 from edl.explore.linear_model import LinearModel, as_vector, fit_linear_model
 from edl.explore.random_walk import random_action, random_episode
 from edl.explore.region import Predicate
@@ -166,9 +166,8 @@ def frontier(env: Env, config: FrontierConfig) -> Program[FrontierState, States]
         return state, metrics
 
     def finish(state: FrontierState) -> States:
-        states, _ = visited_states(state.experience)
-        cells = jax.vmap(lambda s: cell_of(s / state.graph.unit, config.cell))(states)
-        weights = 1 / jnp.maximum(state.visits[cells], 1.0)
+        states, real = visited_states(state.experience)
+        weights = flat_weights(states / state.graph.unit, real, config.cell)
         return draw_states(state.key, state.experience, weights, config.num_samples, config.region)
 
     return Program(init, step, finish, config.iterations, config.rollouts * env.horizon)

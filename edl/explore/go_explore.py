@@ -24,7 +24,7 @@ from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode
 from edl.explore.cells import TABLE_SIZE, cell_of
-from edl.explore.collect import draw_states, record, visited_states
+from edl.explore.collect import draw_states, flat_weights, record, visited_states
 from edl.explore.random_walk import random_episode
 from edl.explore.region import Predicate
 from edl.graph.landmarks import typical_move
@@ -103,8 +103,8 @@ def go_explore(env: Env, config: GoExploreConfig) -> Program[GoExploreState, Sta
         return state, {"cells": state.archive.count.astype(jnp.float32)}
 
     def finish(state: GoExploreState) -> States:
-        cells = cells_of(visited_states(state.experience)[0], state.unit, config)
-        weights = 1 / jnp.maximum(state.visits[cells], 1.0)
+        states, real = visited_states(state.experience)
+        weights = flat_weights(states / state.unit, real, config.cell)
         return draw_states(state.key, state.experience, weights, config.num_samples, config.region)
 
     return Program(init, step, finish, config.iterations, config.rollouts * env.horizon)

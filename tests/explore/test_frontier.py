@@ -89,6 +89,13 @@ def test_samples_are_visited_states_and_more_uniform_than_the_visits(explored):
     assert shares.std() < 0.9 * visit_shares.std()
 
 
+def test_the_first_states_of_episodes_have_no_more_weight_than_others(explored):
+    """All episodes start in one cell. The share of samples there is that of any other cell."""
+    _, states, _ = explored
+    near_start = np.abs(np.asarray(states.samples)).max(axis=1) < 0.5
+    assert near_start.mean() < 1.4 / len(LAYOUT.cells)
+
+
 def test_all_samples_are_in_the_region(explored):
     state, _, _ = explored
     config = dataclasses.replace(CONFIG, region=lambda s: s[0] < -1.0)
