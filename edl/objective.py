@@ -126,7 +126,8 @@ class Objective(NamedTuple):
                         drawn uniformly from the states that its episode reached at that step or after it (hindsight).
     ``rewrite``         (SAC) Like ``relabel``, for a method that changes more than the skill of a step: it receives the
                         replay buffer and the numbers of all rows that an iteration replays, and returns the transitions
-                        that are replayed in their place (`edl.rl.deadlines`: another goal and another deadline).
+                        that are replayed in their place (`edl.rl.deadlines`: another goal and another deadline). An
+                        objective cannot set both.
     ``linear``          (SAC) The parts of a reward that is linear in z. The critics then learn successor features.
     ``see_learner``     (SAC) Receives the learner's policy and critics before the episodes of an iteration are played,
                         and returns the state that ``sample``, ``reward`` and ``update`` get. This is how p(z) depends

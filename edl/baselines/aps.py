@@ -9,7 +9,8 @@ phi(s) is a unit vector, trained by L_phi = -E[phi(s') . w], and w is uniform on
 features. The second term is one more cumulant, whose weight is 1 in every task: the code is z = (w, 1), the reward is
 (phi, beta log(1 + ...)) . z, and Q = psi . z.
 
-To reach a state x, the skill is w = phi(x). For a task with labelled states, `edl.baselines.visr.infer_task` finds w.
+To reach a state x, the skill is w = phi(x). For a task with labelled states, `edl.baselines.visr.infer_task` finds w;
+play it as `with_bonus(w)`.
 
 Departs from the authors' code:
 - SAC instead of DDPG; their critic outputs psi but learns from the scalar psi . w, ours from each cumulant.

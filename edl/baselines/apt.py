@@ -31,7 +31,7 @@ from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
 from edl.baselines.batch_entropy import BatchState, entropy_reward, learn_and_forget, no_particles, see_batch
-from edl.baselines.model_fitting import sgd
+from edl.baselines.model_fitting import sgd, weighted_mean
 from edl.config import config
 from edl.envs.base import Discrete, Env
 from edl.envs.rollout import Episode, Skill
@@ -76,7 +76,7 @@ class Dynamics(eqx.Module):
     forward: MLP
 
 
-class Actions(NamedTuple):
+class Steps(NamedTuple):
     """Rows of (s, a, s'). ``weight`` is 0 for steps after the episode's end."""
 
     before: Float[Array, "n s"]
@@ -91,7 +91,7 @@ def apt(env: Env, config: APTConfig) -> Program[Any, SkillPolicy]:
 
     def init(key: Key) -> BatchState:
         embed_key, inverse_key, forward_key = jax.random.split(key, 3)
-        actions = action_vectors(env, jnp.zeros((1, *action_shape(env)))).shape[1]
+        actions = action_size(env)
         dynamics = Dynamics(
             embed=mlp(embed_key, (env.feature_size, *config.hidden, size)),
             inverse=mlp(inverse_key, (2 * size, *config.hidden, actions)),
@@ -103,7 +103,7 @@ def apt(env: Env, config: APTConfig) -> Program[Any, SkillPolicy]:
         return entropy_reward(state.trained.params.embed(reached), state.particles, config.neighbours)
 
     def fit(key: Key, trained: Trained, episodes: Episode) -> tuple[Trained, Metrics]:
-        return sgd(key, optimiser, trained, dynamics_loss, actions_of(env, episodes), 1, config.minibatches)
+        return sgd(key, optimiser, trained, dynamics_loss, steps_of(env, episodes), 1, config.minibatches)
 
     objective = Objective(
         init,
@@ -115,9 +115,10 @@ def apt(env: Env, config: APTConfig) -> Program[Any, SkillPolicy]:
     return sac(env, objective, config.sac, codes=jnp.tile(NO_SKILL, (config.num_skills, 1)))
 
 
-def action_shape(env: Env) -> tuple[int, ...]:
+def action_size(env: Env) -> int:
+    """The number of columns of `action_vectors`."""
     space = env.action_space
-    return () if isinstance(space, Discrete) else (space.size,)
+    return space.n if isinstance(space, Discrete) else space.size
 
 
 def action_vectors(env: Env, actions: Array) -> Float[Array, "n a"]:
@@ -128,10 +129,10 @@ def action_vectors(env: Env, actions: Array) -> Float[Array, "n a"]:
     return 2 * (actions - space.low) / (space.high - space.low) - 1
 
 
-def actions_of(env: Env, episodes: Episode) -> Actions:
+def steps_of(env: Env, episodes: Episode) -> Steps:
     """Every step of every episode."""
     flat = lambda x: x.reshape(-1, *x.shape[2:])  # noqa: E731
-    return Actions(
+    return Steps(
         before=flat(episodes.features[:, :-1]),
         action=action_vectors(env, flat(episodes.actions)),
         after=flat(episodes.features[:, 1:]),
@@ -139,12 +140,11 @@ def actions_of(env: Env, episodes: Episode) -> Actions:
     )
 
 
-def dynamics_loss(params: Dynamics, rows: Actions) -> tuple[Scalar, Metrics]:
+def dynamics_loss(params: Dynamics, rows: Steps) -> tuple[Scalar, Metrics]:
     """The squared errors of the inverse and the forward model."""
     before, after = jax.vmap(params.embed)(rows.before), jax.vmap(params.embed)(rows.after)
     guessed = jax.vmap(params.inverse)(jnp.concatenate([before, after], axis=1))
     predicted = jax.vmap(params.forward)(jnp.concatenate([before, rows.action], axis=1))
-    total = jnp.maximum(jnp.sum(rows.weight), 1.0)
-    inverse_error = jnp.sum(rows.weight * jnp.sum((rows.action - guessed) ** 2, axis=1)) / total
-    forward_error = jnp.sum(rows.weight * jnp.sum((after - predicted) ** 2, axis=1)) / total
+    inverse_error = weighted_mean(rows.weight, jnp.sum((rows.action - guessed) ** 2, axis=1))
+    forward_error = weighted_mean(rows.weight, jnp.sum((after - predicted) ** 2, axis=1))
     return inverse_error + forward_error, {"inverse_error": inverse_error, "forward_error": forward_error}

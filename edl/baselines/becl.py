@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int
 
 from edl.artifacts import SkillPolicy
 from edl.baselines.batch_entropy import thinned
-from edl.baselines.model_fitting import Visits, sgd, visits_of
+from edl.baselines.model_fitting import Visits, sgd, visits_of, weighted_mean
 from edl.baselines.skill_priors import sample_one_hot, unit_vector
 from edl.config import config
 from edl.envs.base import Env
@@ -68,11 +68,11 @@ class BeCLState(NamedTuple):
 def becl(env: Env, config: BeCLConfig) -> Program[Any, SkillPolicy]:
     """Train skills whose states resemble each other and differ from those of other skills."""
     optimiser = optax.flatten(optax.adam(config.learning_rate))
-    nothing = Visits(jnp.zeros((0, env.feature_size)), jnp.zeros(0, jnp.int32), jnp.zeros(0))
+    no_visits = Visits(jnp.zeros((0, env.feature_size)), jnp.zeros(0, jnp.int32), jnp.zeros(0))
 
     def init(key: Key) -> BeCLState:
         return BeCLState(
-            new_trained(optimiser, mlp(key, (env.feature_size, *config.hidden, config.representation))), nothing
+            new_trained(optimiser, mlp(key, (env.feature_size, *config.hidden, config.representation))), no_visits
         )
 
     def see_batch(state: BeCLState, episodes: Episode) -> BeCLState:
@@ -84,12 +84,12 @@ def becl(env: Env, config: BeCLConfig) -> Program[Any, SkillPolicy]:
     def loss(params: MLP, rows: Visits) -> tuple[Scalar, Metrics]:
         found = jax.vmap(contrast, (None, 0, 0, None, None))(params, rows.states, rows.skills, rows, config.temperature)
         counted = rows.weight * (found > 0)  # a state without a positive has no loss
-        mean_log = jnp.sum(counted * jnp.log(jnp.where(found > 0, found, 1.0))) / jnp.maximum(jnp.sum(counted), 1.0)
+        mean_log = weighted_mean(counted, jnp.log(jnp.where(found > 0, found, 1.0)))
         return -mean_log, {"contrast": mean_log}
 
     def update(key: Key, state: BeCLState, episodes: Episode) -> tuple[BeCLState, Metrics]:
         trained, metrics = sgd(key, optimiser, state.trained, loss, visits_of(episodes), 1, config.minibatches)
-        return BeCLState(trained, nothing), metrics
+        return BeCLState(trained, no_visits), metrics
 
     objective = Objective(
         init,

@@ -31,7 +31,7 @@ from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
 from edl.baselines.batch_entropy import Particles, entropy_reward, no_particles, particles_of, thinned
-from edl.baselines.model_fitting import Moves, moves_of, sgd
+from edl.baselines.model_fitting import Moves, moves_of, sgd, weighted_mean
 from edl.baselines.skill_priors import example_box_points, sample_in_box, unit_vector
 from edl.config import config
 from edl.envs.base import Env
@@ -148,9 +148,7 @@ def identification(
 def noise_contrast(similarities: Float[Array, "n n"], weight: Float[Array, " n"]) -> tuple[Scalar, Metrics]:
     """-E[f_ii - log mean_{j != i} exp f_ij] over the rows with a weight. ``identified``: how often f_ii is largest."""
     others = jnp.where(jnp.eye(weight.shape[0], dtype=bool) | (weight == 0), -jnp.inf, similarities)
-    total = jnp.maximum(jnp.sum(weight), 1.0)
-    against = jax.nn.logsumexp(others, axis=1) - jnp.log(jnp.maximum(total - 1, 1.0))
-    bounds = jnp.diagonal(similarities) - against
-    bound = jnp.sum(weight * bounds) / total
+    against = jax.nn.logsumexp(others, axis=1) - jnp.log(jnp.maximum(jnp.sum(weight) - 1, 1.0))
+    bound = weighted_mean(weight, jnp.diagonal(similarities) - against)
     largest = jnp.diagonal(similarities) >= jnp.max(others, axis=1)
-    return -bound, {"bound": bound, "identified": jnp.sum(weight * largest) / total}
+    return -bound, {"bound": bound, "identified": weighted_mean(weight, largest)}

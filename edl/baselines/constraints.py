@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from edl.baselines.directions import map_steps, progress, weighted_mean
-from edl.baselines.model_fitting import Moves
+from edl.baselines.directions import map_steps, progress
+from edl.baselines.model_fitting import Moves, weighted_mean
 from edl.nets.mlp import MLP, mlp
 from edl.types import Key, Metrics, Scalar
 
@@ -48,15 +48,15 @@ def constrained_loss(
     steps = map_steps(params.phi, rows)
     squares = jnp.sum(steps**2, axis=1)
     slacks = jnp.minimum(slack, bounds - (squares if constraint == "sum" else squares / steps.shape[1]))
-    mean_slack = weighted_mean(rows, slacks)
-    mean_progress = weighted_mean(rows, jax.vmap(progress)(steps, directions))
+    mean_slack = weighted_mean(rows.weight, slacks)
+    mean_progress = weighted_mean(rows.weight, jax.vmap(progress)(steps, directions))
     multiplier = jnp.exp(params.log_lambda)
     phi_loss = -mean_progress - jax.lax.stop_gradient(multiplier) * mean_slack
     lambda_loss = params.log_lambda * jax.lax.stop_gradient(mean_slack)
     metrics = {
         "progress": mean_progress,
-        "squared_step": weighted_mean(rows, squares),
-        "step_length": weighted_mean(rows, jnp.linalg.norm(jax.lax.stop_gradient(steps), axis=1)),
+        "squared_step": weighted_mean(rows.weight, squares),
+        "step_length": weighted_mean(rows.weight, jnp.linalg.norm(jax.lax.stop_gradient(steps), axis=1)),
         "lambda": multiplier,
     }
     return phi_loss + lambda_loss, metrics

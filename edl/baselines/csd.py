@@ -27,8 +27,8 @@ from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
 from edl.baselines.constraints import ConstrainedMap, constrained_loss, constrained_map
-from edl.baselines.directions import DirectionConfig, DirectionMethod, train_directions, weighted_mean
-from edl.baselines.model_fitting import Moves
+from edl.baselines.directions import DirectionConfig, DirectionMethod, train_directions
+from edl.baselines.model_fitting import Moves, weighted_mean
 from edl.config import config
 from edl.envs.base import Env
 from edl.nets.mlp import MLP, mlp
@@ -41,7 +41,7 @@ LOG_DEVIATIONS = (-5.0, 2.0)
 
 @config
 class CSDConfig(DirectionConfig):
-    """First lambda and epsilon are those of METRA, and so are the learner's settings."""
+    """First lambda and epsilon are those of METRA; so are the learner's settings, with fewer iterations."""
 
     first_lambda: float = 30.0
     """Initial value of the multiplier lambda."""
@@ -68,7 +68,7 @@ def csd(env: Env, config: CSDConfig) -> Program[Any, SkillPolicy]:
         scores, distances = jax.vmap(move_scores, (None, 0, 0))(params.moves, rows.before, rows.after)
         bounds = jax.lax.stop_gradient(distances)
         map_loss, metrics = constrained_loss(params.map, rows, directions, bounds, config.slack)
-        log_likelihood = weighted_mean(rows, scores)
+        log_likelihood = weighted_mean(rows.weight, scores)
         return map_loss - log_likelihood, {**metrics, "log_likelihood": log_likelihood}
 
     return train_directions(env, config, DirectionMethod(init, lambda params: params.map.phi, loss))

@@ -24,16 +24,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.directions import (
-    DirectionConfig,
-    DirectionMethod,
-    SkillKind,
-    map_steps,
-    progress,
-    train_directions,
-    weighted_mean,
-)
-from edl.baselines.model_fitting import Moves
+from edl.baselines.directions import DirectionConfig, DirectionMethod, SkillKind, map_steps, progress, train_directions
+from edl.baselines.model_fitting import Moves, weighted_mean
 from edl.config import config
 from edl.envs.base import Env
 from edl.nets.mlp import MLP, mlp
@@ -43,7 +35,7 @@ from edl.types import Metrics, Scalar
 
 @config
 class CSFConfig(DirectionConfig):
-    """xi and the size of a minibatch of phi are the authors'; the learner's settings are those of METRA."""
+    """xi and phi's batch size are the authors'. The learner's settings are those of METRA, with fewer iterations."""
 
     skills: SkillKind = "continuous"
     """One-hot skills, or unit vectors."""
@@ -68,8 +60,8 @@ def contrastive_loss(
 ) -> tuple[Scalar, Metrics]:
     """L_phi of the module docstring; the z_i are the directions of all rows."""
     steps = map_steps(phi, rows)
-    mean_progress = weighted_mean(rows, jax.vmap(progress)(steps, directions))
-    log_sums = weighted_mean(rows, jax.nn.logsumexp(steps @ directions.T, axis=1))
-    squared_step = weighted_mean(rows, jnp.sum(steps**2, axis=1))
+    mean_progress = weighted_mean(rows.weight, jax.vmap(progress)(steps, directions))
+    log_sums = weighted_mean(rows.weight, jax.nn.logsumexp(steps @ directions.T, axis=1))
+    squared_step = weighted_mean(rows.weight, jnp.sum(steps**2, axis=1))
     metrics = {"progress": mean_progress, "squared_step": squared_step, "log_sum_exp": log_sums}
     return contrast * log_sums - mean_progress, metrics

@@ -27,7 +27,7 @@ import optax
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.model_fitting import Moves, moves_of, sgd
+from edl.baselines.model_fitting import Moves, moves_of, sgd, weighted_mean
 from edl.baselines.skill_priors import example_box_points, sample_in_box, sample_one_hot
 from edl.config import config
 from edl.envs.base import Env
@@ -191,5 +191,5 @@ def update_moments(state: DADSState, rows: Moves) -> DADSState:
 def dynamics_loss(dynamics: SkillDynamics, rows: Moves) -> tuple[Scalar, Metrics]:
     """Weighted mean of -log q(s'|s,z)."""
     log_q = jax.vmap(dynamics.log_prob)(rows.before, rows.after, rows.code)
-    loss = -jnp.sum(rows.weight * log_q) / jnp.maximum(jnp.sum(rows.weight), 1.0)
+    loss = -weighted_mean(rows.weight, log_q)
     return loss, {"dynamics_loss": loss}

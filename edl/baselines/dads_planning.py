@@ -80,13 +80,13 @@ def plan(
     skill_size: int,
     config: PlanConfig,
 ) -> Float[Array, "h z"]:
-    """The sequence of skills with the highest predicted return found by MPPI."""
+    """The mean of MPPI after the last refinement; its most probable skill at each position if skills are one-hot."""
 
     def refine(mean: Float[Array, "h z"], key: Key) -> tuple[Float[Array, "h z"], None]:
         keys = jax.random.split(key, config.candidates)
         candidates = jax.vmap(lambda key: sample_candidate(key, mean, dynamics.discrete, config.spread))(keys)
         returns = jax.vmap(lambda codes: predicted_return(dynamics, state, codes, goal, config.hold))(candidates)
-        return weighted_mean(candidates, returns, config.gamma), None
+        return mppi_mean(candidates, returns, config.gamma), None
 
     middle = 1.0 / skill_size if dynamics.discrete else 0.0
     start = jnp.full((config.length, skill_size), middle)
@@ -120,7 +120,7 @@ def predicted_return(
     return -jnp.sum(jnp.linalg.norm(predict_path(dynamics, state, codes, hold) - goal, axis=1))
 
 
-def weighted_mean(
+def mppi_mean(
     candidates: Float[Array, "n h z"], returns: Float[Array, " n"], gamma: float | Array
 ) -> Float[Array, "h z"]:
     """sum_k w_k z_k of the module docstring."""

@@ -34,13 +34,13 @@ from edl.baselines.goal_skills import start_observations
 from edl.baselines.model_fitting import (
     Fitted,
     ModelInput,
-    as_seen,
     input_size,
-    of_features,
-    of_raw_inputs,
+    on_raw_inputs,
+    on_target_features,
     sac_with_model,
     sgd,
     visits_of,
+    with_model_inputs,
     with_model_steps,
 )
 from edl.baselines.pick_rules import NUM_STARTS, MostLikelySkill, with_pick_rule
@@ -106,17 +106,17 @@ def diayn(env: Env, config: DIAYNConfig) -> Program[Any, SkillPolicy]:
         return reverse_reward(state.model.params(seen), skill.index)
 
     def reward(state: Fitted, episode: Episode) -> Float[Array, " t"]:
-        return per_visit(visit_reward)(state, as_seen(episode, config.sees, state.normaliser))
+        return per_visit(visit_reward)(state, with_model_inputs(episode, config.sees, state.normaliser))
 
     def update(key: Key, state: Fitted, episodes: Episode) -> tuple[Fitted, Metrics]:
-        rows = visits_of(as_seen(episodes, config.sees, state.normaliser))
+        rows = visits_of(with_model_inputs(episodes, config.sees, state.normaliser))
         model, metrics = sgd(key, optimiser, state.model, classifier_loss, rows, 1, steps)
         return state._replace(model=model), metrics
 
     def pick_rule(state: Fitted) -> PickRule:
-        classifier = of_raw_inputs(state, state.model.params, config.sees)
+        classifier = on_raw_inputs(state, state.model.params, config.sees)
         start = jnp.mean(start_observations(jax.random.key(0), env, NUM_STARTS), axis=0)
-        return MostLikelySkill(of_features(classifier, env, config.sees, start))
+        return MostLikelySkill(on_target_features(classifier, env, config.sees, start))
 
     objective = Objective(init, lambda key, state: sample_one_hot(key, config.num_skills), reward, update)
     program = sac_with_model(env, objective, sac_config, config.sees, jnp.eye(config.num_skills))

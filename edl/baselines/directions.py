@@ -35,13 +35,14 @@ from edl.baselines.model_fitting import (
     Fitted,
     ModelInput,
     Moves,
-    as_seen,
     input_size,
     moves_of,
-    of_features,
-    of_raw_inputs,
+    on_raw_inputs,
+    on_target_features,
     sac_with_model,
     sgd,
+    weighted_mean,
+    with_model_inputs,
     with_model_steps,
 )
 from edl.baselines.pick_rules import NUM_STARTS
@@ -159,13 +160,13 @@ def direction_objective(
         return progress(phi(after) - phi(before), direction_of(skill.code, discrete))
 
     def reward(state: Fitted, episode: Episode) -> Float[Array, " t"]:
-        return per_move(move_reward)(state, as_seen(episode, sees, state.normaliser))
+        return per_move(move_reward)(state, with_model_inputs(episode, sees, state.normaliser))
 
     def loss(params: Any, rows: Moves) -> tuple[Scalar, Metrics]:
         return method.loss(params, rows, jax.vmap(lambda code: direction_of(code, discrete))(rows.code))
 
     def update(key: Key, state: Fitted, episodes: Episode) -> tuple[Fitted, Metrics]:
-        rows = moves_of(as_seen(episodes, sees, state.normaliser))
+        rows = moves_of(with_model_inputs(episodes, sees, state.normaliser))
         model, metrics = sgd(key, optimiser, state.model, loss, rows, 1, steps, after_step=method.after_step)
         return state._replace(model=model), metrics
 
@@ -178,7 +179,7 @@ def cumulants_of(
     """phi(s') - phi(s) of each step, such that its product with the code is the reward."""
 
     def cumulants(state: Fitted, episode: Episode) -> Float[Array, "t z"]:
-        seen = as_seen(episode, sees, state.normaliser)
+        seen = with_model_inputs(episode, sees, state.normaliser)
         steps = jnp.diff(jax.vmap(method.phi(state.model.params))(seen.features), axis=0)
         # The matrix that turns one-hot codes into directions is symmetric: it may be applied to phi(s') - phi(s).
         return jax.vmap(lambda step: direction_of(step, config.skills == "discrete"))(steps)
@@ -192,11 +193,11 @@ def with_map(
     """The same program, whose policy has phi as its ``model`` and `DirectionOfTarget` as its rule."""
 
     def finish(state: Any) -> SkillPolicy:
-        phi = of_raw_inputs(state.objective, method.phi(state.objective.model.params), sees)
+        phi = on_raw_inputs(state.objective, method.phi(state.objective.model.params), sees)
         starts = start_observations(jax.random.key(0), env, NUM_STARTS)
         origin = jnp.mean(jax.vmap(phi)(starts if sees == "observation" else jax.vmap(env.features)(starts)), axis=0)
         discrete = config.skills == "discrete"
-        rule = DirectionOfTarget(of_features(phi, env, sees, jnp.mean(starts, axis=0)), origin, discrete)
+        rule = DirectionOfTarget(on_target_features(phi, env, sees, jnp.mean(starts, axis=0)), origin, discrete)
         return dataclasses.replace(program.finish(state), model=phi, pick=rule)
 
     return dataclasses.replace(program, finish=finish)
@@ -223,13 +224,11 @@ def map_steps(phi: MLP, rows: Moves) -> Float[Array, "n z"]:
     return jax.vmap(phi)(rows.after) - jax.vmap(phi)(rows.before)
 
 
-def weighted_mean(rows: Moves, x: Float[Array, " n"]) -> Scalar:
-    """The mean over the valid moves."""
-    return jnp.sum(rows.weight * x) / jnp.maximum(jnp.sum(rows.weight), 1.0)
-
-
 def progress_loss(phi: MLP, rows: Moves, directions: Float[Array, "n z"]) -> tuple[Scalar, Metrics]:
     """-E[(phi(s') - phi(s)) . z], for a map whose architecture bounds it."""
     steps = map_steps(phi, rows)
-    mean_progress = weighted_mean(rows, jax.vmap(progress)(steps, directions))
-    return -mean_progress, {"progress": mean_progress, "squared_step": weighted_mean(rows, jnp.sum(steps**2, axis=1))}
+    mean_progress = weighted_mean(rows.weight, jax.vmap(progress)(steps, directions))
+    return -mean_progress, {
+        "progress": mean_progress,
+        "squared_step": weighted_mean(rows.weight, jnp.sum(steps**2, axis=1)),
+    }

@@ -29,7 +29,8 @@ import optax
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.goal_skills import goal_skill, start_states, with_example_goals
+from edl.baselines.goal_skills import check_whole_episodes, goal_skill, start_states, with_example_goals
+from edl.baselines.skill_priors import unit_vector
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
@@ -100,6 +101,7 @@ class DiscernState(NamedTuple):
 
 def discern(env: Env, config: DiscernConfig) -> Program[Any, SkillPolicy]:
     """Collect diverse goals, and train a policy to reach them, as measured by a learned similarity."""
+    check_whole_episodes(config.sac)
     program = sac(env, discern_objective(env, config), config.sac, codes=jnp.zeros((1, env.feature_size)))
     return with_example_goals(program, lambda state: state.goals, config.num_skills)
 
@@ -140,8 +142,7 @@ def discern_objective(env: Env, config: DiscernConfig) -> Objective:
 
 def embed(embedding: MLP, state: Float[Array, " s"]) -> Float[Array, " d"]:
     """xi(s), a unit vector."""
-    x = embedding(state)
-    return x * jax.lax.rsqrt(jnp.sum(x**2) + 1e-12)
+    return unit_vector(embedding(state))
 
 
 def similarity(embedding: MLP, state: Float[Array, " s"], goal: Float[Array, " s"]) -> Scalar:

@@ -103,8 +103,8 @@ def disco_dance_objective(env: Env, config: DiscoDanceConfig) -> Objective:
 
     def init(key: Key) -> Guidance:
         classifier = mlp(key, (env.feature_size, *config.hidden, config.num_skills))
-        nobody = jnp.zeros(config.num_skills)
-        return Guidance(new_trained(optimiser, classifier), None, None, jnp.int32(0), nobody, jnp.int32(0))
+        no_weights = jnp.zeros(config.num_skills)
+        return Guidance(new_trained(optimiser, classifier), None, None, jnp.int32(0), no_weights, jnp.int32(0))
 
     def see_learner(state: Guidance, learner: LearnerView) -> Guidance:
         return state._replace(policy=learner.policy, guide=learner.policy if state.guide is None else state.guide)

@@ -4,7 +4,8 @@ The successor measure M of the policy pi_z, i.e. how often it visits s' (discoun
 rank: M(s,a,ds') = F(s,a,z)^T B(s') rho(ds'), where rho is the distribution of the recorded states. For any reward,
 pi_z(s) = argmax_a F(s,a,z)^T z is then optimal for z = E_rho[r(s) B(s)]. Over pairs of independent transitions i, j:
 
-    L_FB     = 1/2 E_{i != j}[ (F_i^T B_j - gamma F'_i^T B'_j)^2 ] - E_i[ F_i^T B_i ],   F'_i = F'(s'_i, pi_z(s'_i), z)
+    L_FB     = 1/2 E_{i != j}[ (F_i^T B_j - gamma min_k F'_{k,i}^T B'_j)^2 ] - E_i[ F_i^T B_i ]       for both F = F_k,
+               F'_{k,i} = F'_k(s'_i, pi_z(s'_i), z)
     L_ortho  = E_{i != j}[ (B_i^T B_j)^2 ] - 2 E_i[ B_i^T B_i ]                   B has a covariance near the identity
     L_pi     = -E[ min_k F_k(s,a,z)^T z / d - alpha log pi(a|s,z) ],                     a ~ pi(.|s,z)
 
@@ -29,21 +30,13 @@ from jaxtyping import Array, Float
 
 from edl.artifacts import PickRule, SkillPolicy, States
 from edl.baselines.goal_skills import medoids
-from edl.baselines.offline import (
-    OfflineState,
-    Transitions,
-    check_offline,
-    draw_transitions,
-    follow,
-    normaliser_of,
-    offline_program,
-)
+from edl.baselines.offline import OfflineState, Transitions, check_offline, draw_transitions, follow, offline_program
 from edl.baselines.skill_priors import unit_vector
 from edl.config import ConfigError, config
 from edl.envs.base import Env
 from edl.nets.distributions import TanhGaussian, action_distribution
 from edl.nets.mlp import MLP, mlp
-from edl.nets.normalise import fold_normaliser
+from edl.nets.normalise import fit_normaliser, fold_normaliser
 from edl.nets.optim import gradient_step, new_trained
 from edl.program import Program
 from edl.types import Key, Metrics, Scalar
@@ -98,7 +91,7 @@ class Backward(PickRule):
 def fb(env: Env, states: States, config: FBConfig) -> Program[OfflineState, SkillPolicy]:
     """Learn the successor measures of all policies pi_z, from recorded transitions."""
     experience = check_offline(env, states, "fb")
-    normaliser = normaliser_of(states)
+    normaliser = fit_normaliser(states.samples)
     actions: Any = action_distribution(env.action_space, "tanh_gaussian")
     optimiser = optax.flatten(optax.adam(config.learning_rate))
     size, action_size = config.skill_size, experience.actions.shape[-1]

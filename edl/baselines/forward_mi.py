@@ -24,7 +24,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.model_fitting import Visits, sgd, visits_of
+from edl.baselines.model_fitting import Visits, sgd, visits_of, weighted_mean
 from edl.baselines.pick_rules import NearestMean, with_pick_rule
 from edl.baselines.skill_priors import sample_one_hot
 from edl.config import config
@@ -146,5 +146,5 @@ def density_loss(means: Float[Array, "k s"], rows: Visits, variance: float | Sca
     """Weighted mean of -log q(s|z), up to a constant."""
     log_q = jax.vmap(log_density, (None, 0, None))(means, rows.states, variance)
     log_q_skill = jnp.take_along_axis(log_q, rows.skills[:, None], axis=1)[:, 0]
-    loss = -jnp.sum(rows.weight * log_q_skill) / jnp.maximum(jnp.sum(rows.weight), 1.0)
+    loss = -weighted_mean(rows.weight, log_q_skill)
     return loss, {"density_loss": loss}

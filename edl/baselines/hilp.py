@@ -34,22 +34,14 @@ from jaxtyping import Array, Float
 from edl.artifacts import SkillPolicy, States
 from edl.baselines.directions import DirectionOfTarget
 from edl.baselines.goal_skills import medoids, start_states
-from edl.baselines.offline import (
-    OfflineState,
-    Transitions,
-    check_offline,
-    draw_transitions,
-    follow,
-    normaliser_of,
-    offline_program,
-)
+from edl.baselines.offline import OfflineState, Transitions, check_offline, draw_transitions, follow, offline_program
 from edl.baselines.pick_rules import NUM_STARTS
 from edl.baselines.skill_priors import unit_vector
 from edl.config import ConfigError, config
 from edl.envs.base import Env
 from edl.nets.distributions import Distribution, action_distribution
 from edl.nets.mlp import MLP, mlp
-from edl.nets.normalise import fold_normaliser
+from edl.nets.normalise import fit_normaliser, fold_normaliser
 from edl.nets.optim import gradient_step, new_trained
 from edl.program import Program
 from edl.types import Key, Metrics, Scalar
@@ -99,7 +91,7 @@ class Networks(eqx.Module):
 def hilp(env: Env, states: States, config: HILPConfig) -> Program[OfflineState, SkillPolicy]:
     """Learn a map of temporal distance and skills in all its directions, from recorded transitions."""
     experience = check_offline(env, states, "hilp")
-    normaliser, actions = normaliser_of(states), action_distribution(env.action_space, "tanh_gaussian")
+    normaliser, actions = fit_normaliser(states.samples), action_distribution(env.action_space, "tanh_gaussian")
     optimiser = optax.flatten(optax.adam(config.learning_rate))
     size, action_size = config.skill_size, experience.actions.shape[-1]
 

@@ -44,7 +44,7 @@ INITIAL_ITERATIONS = 30
 
 @config
 class LSDConfig(DirectionConfig):
-    """The learner's settings are those of `edl.baselines.metra`."""
+    """The learner's settings are those of `edl.baselines.metra`, with fewer iterations."""
 
 
 class LipschitzMLP(eqx.Module):

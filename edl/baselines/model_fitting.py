@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from edl.artifacts import SkillPolicy
 from edl.config import check
@@ -19,7 +19,7 @@ from edl.nets.optim import Trained, gradient_step
 from edl.objective import Objective
 from edl.program import Program
 from edl.rl.sac import SACConfig, SACState, sac, steps_per_iteration
-from edl.types import Key, Metrics
+from edl.types import Key, Metrics, Scalar
 
 ModelInput = Literal["features", "observation"]
 """What a model of a method sees: the features, which skills are about, or the whole observation."""
@@ -40,19 +40,19 @@ def input_size(env: Env, sees: ModelInput) -> int:
     return env.feature_size if sees == "features" else env.observation_size
 
 
-def as_seen(episodes: Episode, sees: ModelInput, normaliser: Normaliser) -> Episode:
+def with_model_inputs(episodes: Episode, sees: ModelInput, normaliser: Normaliser) -> Episode:
     """The same episodes, with the inputs of the model as features: all functions below then use these."""
     if sees == "features":
         return episodes
     return episodes._replace(features=(episodes.observations - normaliser.mean) / normaliser.scale)
 
 
-def of_raw_inputs(fitted: Fitted, net: MLP, sees: ModelInput) -> MLP:
+def on_raw_inputs(fitted: Fitted, net: MLP, sees: ModelInput) -> MLP:
     """A network of the model as a function of features or observations that are not normalised."""
     return net if sees == "features" else fold_normaliser(net, fitted.normaliser)
 
 
-def of_features(net: MLP, env: Env, sees: ModelInput, observation: Float[Array, " o"]) -> MLP:
+def on_target_features(net: MLP, env: Env, sees: ModelInput, observation: Float[Array, " o"]) -> MLP:
     """A network of raw inputs as a function of the features x alone, to compute its output for a state to reach.
 
     If the network sees observations, x is put into ``observation``, e.g. one in which episodes start:
@@ -134,6 +134,11 @@ def moves_of(episodes: Episode) -> Moves:
         weight=episodes.valid.astype(jnp.float32),
     )
     return jax.tree.map(lambda x: x.reshape(count * horizon, *x.shape[2:]), steps)
+
+
+def weighted_mean(weight: Float[Array, " n"], x: Float[Array, " n"] | Bool[Array, " n"]) -> Scalar:
+    """The mean of ``x`` over the rows, by their weights; 0 if no row has a weight."""
+    return jnp.sum(weight * x) / jnp.maximum(jnp.sum(weight), 1.0)
 
 
 def sgd(

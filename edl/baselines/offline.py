@@ -16,15 +16,12 @@ from jaxtyping import Array, Bool, Float
 from edl.artifacts import Experience, SkillPolicy, States
 from edl.config import check
 from edl.envs.base import Discrete, Env
-from edl.nets.normalise import Normaliser
 from edl.nets.optim import Trained
 from edl.program import Program
 from edl.types import Key, Metrics, Scalar
 
 FUTURE = 0.625
 """Share of goals that the episode reached later, as in the code of HILP; the others are from any episode."""
-MAX_MOMENTS = 4096
-"""Number of samples from which inputs are normalised."""
 
 
 class Transitions(NamedTuple):
@@ -60,13 +57,6 @@ def check_offline(env: Env, states: States, name: str) -> Experience:
     check(not isinstance(env.action_space, Discrete), f"{name} needs continuous actions. Use an env that has them.")
     assert states.experience is not None
     return states.experience
-
-
-def normaliser_of(states: States) -> Normaliser:
-    """Zero mean and unit variance over samples of p(s)."""
-    samples = states.samples[:MAX_MOMENTS]
-    scale = jnp.std(samples, axis=0)
-    return Normaliser(jnp.mean(samples, axis=0), jnp.where(scale > 1e-6, scale, 1.0))
 
 
 def draw_transitions(key: Key, experience: Experience, count: int) -> Transitions:

@@ -23,7 +23,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.model_fitting import Visits, sgd, visits_of
+from edl.baselines.model_fitting import Visits, sgd, visits_of, weighted_mean
 from edl.baselines.pick_rules import MostLikelySkill, with_pick_rule
 from edl.baselines.skill_priors import sample_one_hot
 from edl.config import config
@@ -128,7 +128,6 @@ def classifier_loss(classifier: MLP, rows: Visits) -> tuple[Scalar, Metrics]:
     states, skills, weight = rows
     log_q = jax.nn.log_softmax(jax.vmap(classifier)(states))
     log_q_skill = jnp.take_along_axis(log_q, skills[:, None], axis=1)[:, 0]
-    total = jnp.maximum(jnp.sum(weight), 1.0)
-    loss = -jnp.sum(weight * log_q_skill) / total
-    accuracy = jnp.sum(weight * (jnp.argmax(log_q, axis=1) == skills)) / total
+    loss = -weighted_mean(weight, log_q_skill)
+    accuracy = weighted_mean(weight, jnp.argmax(log_q, axis=1) == skills)
     return loss, {"classifier_loss": loss, "accuracy": accuracy}

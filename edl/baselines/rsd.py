@@ -39,12 +39,12 @@ from jaxtyping import Array, Float, Int
 
 from edl.artifacts import PickRule, SkillPolicy
 from edl.baselines.constraints import ConstrainedMap
-from edl.baselines.directions import DirectionConfig, weighted_mean
+from edl.baselines.directions import DirectionConfig
 from edl.baselines.disco_dance import last_steps
 from edl.baselines.goal_skills import medoids, start_observations
-from edl.baselines.model_fitting import Moves, moves_of, sgd
+from edl.baselines.model_fitting import Moves, moves_of, sgd, weighted_mean
 from edl.baselines.pick_rules import NUM_STARTS
-from edl.baselines.skill_generators import Generators, Wants, add_generator, draw_code, no_generators
+from edl.baselines.skill_generators import GeneratorObjective, Generators, add_generator, draw_code, no_generators
 from edl.baselines.skill_priors import unit_vector
 from edl.config import config
 from edl.envs.base import Env
@@ -62,7 +62,7 @@ NUM_CANDIDATES = 1024
 
 @config
 class RSDConfig:
-    """The population's size is the authors'. The learner's settings are those of METRA."""
+    """The population's size is the authors'. The learner's settings are those of METRA, with fewer iterations."""
 
     num_skills: int = 10
     """Number of example codes to evaluate."""
@@ -174,8 +174,8 @@ def rsd_objective(env: Env, config: RSDConfig) -> Objective:
         def join(population: Generators) -> Generators:
             states, _, last = last_steps(episodes)
             reached = jax.vmap(lambda s: bounded(trained.params.phi, s, horizon))(states)
-            wants = Wants(regret, reached, last, config.novelty, config.nearness)
-            return add_generator(generator_key, population, wants)
+            objective = GeneratorObjective(regret, reached, last, config.novelty, config.nearness)
+            return add_generator(generator_key, population, objective)
 
         population = jax.lax.cond(ends, join, lambda population: population, state.generators)
         previous = jax.tree.map(lambda new, old: jnp.where(ends, new, old), learner, previous)
@@ -198,10 +198,14 @@ def map_loss(
     before, after = psi(rows.before), psi(rows.after)
     directions = jax.lax.stop_gradient(jax.vmap(unit_vector)(rows.code - before))
     lengths = jnp.sqrt(jnp.sum((after - before) ** 2, axis=1) + 1e-12)
-    towards = weighted_mean(rows, jnp.sum((after - before) * directions, axis=1))
-    mean_slack = weighted_mean(rows, jnp.minimum(slack / horizon, 1 / horizon - lengths))
+    towards = weighted_mean(rows.weight, jnp.sum((after - before) * directions, axis=1))
+    mean_slack = weighted_mean(rows.weight, jnp.minimum(slack / horizon, 1 / horizon - lengths))
     origin = jnp.mean(jnp.sqrt(jnp.sum(psi(starts) ** 2, axis=1) + 1e-12))
     multiplier = jnp.exp(params.log_lambda)
     loss = -towards - jax.lax.stop_gradient(multiplier) * mean_slack + origin
     loss += params.log_lambda * jax.lax.stop_gradient(mean_slack)
-    return loss, {"progress": towards, "step_length": weighted_mean(rows, lengths) * horizon, "lambda": multiplier}
+    return loss, {
+        "progress": towards,
+        "step_length": weighted_mean(rows.weight, lengths) * horizon,
+        "lambda": multiplier,
+    }

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.goal_skills import goal_skill, start_states, with_example_goals
+from edl.baselines.goal_skills import check_whole_episodes, goal_skill, start_states, with_example_goals
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
@@ -74,6 +74,7 @@ class SkewFitState(NamedTuple):
 
 def skewfit(env: Env, config: SkewFitConfig) -> Program[Any, SkillPolicy]:
     """Train a policy to reach goals that spread over all reachable states."""
+    check_whole_episodes(config.sac)
     program = sac(env, skewfit_objective(env, config), config.sac, codes=jnp.zeros((1, env.feature_size)))
     return with_example_goals(program, lambda state: state.goals, config.num_skills)
 

@@ -30,7 +30,7 @@ class Generators(NamedTuple):
         return jnp.where(count > 0, jnp.maximum(mixture, -20.0), -code.shape[0] * jnp.log(2.0))
 
 
-class Wants(NamedTuple):
+class GeneratorObjective(NamedTuple):
     """What a new generator maximises: regret, distance from the population, and nearness to reached last states.
 
     ``reached`` are states of the map; ``last`` is 1 for those in which an episode ended. ``novelty`` and ``nearness``
@@ -62,7 +62,7 @@ def draw_code(key: Key, population: Generators) -> Float[Array, " z"]:
 def add_generator(
     key: Key,
     population: Generators,
-    wants: Wants,
+    objective: GeneratorObjective,
 ) -> Generators:
     """Train a new generator by REINFORCE, and put it into an empty place or that of the generator of least regret."""
     optimiser = optax.adam(GENERATOR_RATE)
@@ -71,13 +71,13 @@ def add_generator(
     def loss(params: Any, noise: Float[Array, "m z"]) -> tuple[Scalar, Metrics]:
         mean, log_std = params
         codes = jax.lax.stop_gradient(jnp.clip(mean + jnp.exp(log_std) * noise, -1.0, 1.0))
-        regrets = jax.vmap(wants.regret)(codes)
-        scores = standardised(regrets) - wants.novelty * standardised(jax.vmap(population.log_density)(codes))
+        regrets = jax.vmap(objective.regret)(codes)
+        scores = standardised(regrets) - objective.novelty * standardised(jax.vmap(population.log_density)(codes))
         logs = jnp.sum(jax.scipy.stats.norm.logpdf(codes, mean, jnp.exp(log_std)), axis=1)
-        to_reached = jnp.sum(jax.scipy.stats.norm.logpdf(wants.reached, mean, jnp.exp(log_std)), axis=1)
-        nearest = jnp.minimum(jnp.max(jnp.where(wants.last > 0, to_reached, -20.0)), 0.0)
+        to_reached = jnp.sum(jax.scipy.stats.norm.logpdf(objective.reached, mean, jnp.exp(log_std)), axis=1)
+        nearest = jnp.minimum(jnp.max(jnp.where(objective.last > 0, to_reached, -20.0)), 0.0)
         # The entropy of a Gaussian is the sum of its log_std, up to a constant.
-        return -jnp.mean(jax.lax.stop_gradient(scores) * logs) - wants.nearness * nearest - jnp.sum(log_std), {}
+        return -jnp.mean(jax.lax.stop_gradient(scores) * logs) - objective.nearness * nearest - jnp.sum(log_std), {}
 
     first_key, *keys = jax.random.split(key, 1 + GENERATOR_STEPS)
     mean = jax.random.uniform(first_key, (size,), minval=-0.5, maxval=0.5)
@@ -85,7 +85,7 @@ def add_generator(
     noises = jax.vmap(lambda key: jax.random.normal(key, (GENERATOR_SAMPLES, size)))(jnp.stack(keys))
     trained, _ = jax.lax.scan(lambda trained, noise: gradient_step(optimiser, trained, loss, noise), first, noises)
     mean, log_std = trained.params
-    own = jnp.where(population.present > 0, jax.vmap(wants.regret)(population.means), -jnp.inf)
+    own = jnp.where(population.present > 0, jax.vmap(objective.regret)(population.means), -jnp.inf)
     row = jnp.argmin(own)
     return Generators(
         population.means.at[row].set(jnp.clip(mean, -1.0, 1.0)),

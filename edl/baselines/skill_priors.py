@@ -46,5 +46,7 @@ def example_box_points(count: int, size: int) -> Float[Array, "k z"]:
 
 
 def unit_vector(vector: Float[Array, " z"]) -> Float[Array, " z"]:
-    """The vector scaled to unit length."""
-    return vector / jnp.maximum(jnp.linalg.norm(vector), 1e-6)
+    """The vector scaled to unit length. A vector shorter than 1e-6 stays as it is, so gradients are finite at zero."""
+    squares = jnp.sum(vector**2)
+    far = squares > 1e-12
+    return vector * jnp.where(far, jax.lax.rsqrt(jnp.where(far, squares, 1.0)), 1.0)

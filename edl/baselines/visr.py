@@ -30,7 +30,8 @@ from jaxtyping import Array, Float
 
 from edl.artifacts import PickRule, SkillPolicy
 from edl.baselines.goal_skills import medoids
-from edl.baselines.model_fitting import Moves, moves_of, sgd
+from edl.baselines.model_fitting import Moves, moves_of, sgd, weighted_mean
+from edl.baselines.skill_priors import sample_direction, unit_vector
 from edl.config import ConfigError, config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
@@ -107,7 +108,7 @@ def visr_objective(env: Env, config: VISRConfig) -> Objective:
         return new_trained(optimiser, mlp(key, (env.feature_size, *config.hidden, config.dimensions)))
 
     def sample(key: Key, state: Trained) -> Skill:
-        return Skill(code=unit(jax.random.normal(key, (config.dimensions,))), index=jnp.int32(-1))
+        return sample_direction(key, config.dimensions)
 
     def reward(state: Trained, reached: Float[Array, " s"], skill: Skill) -> Scalar:
         return jnp.dot(phi(state.params, reached), skill.code)
@@ -122,32 +123,27 @@ def visr_objective(env: Env, config: VISRConfig) -> Objective:
     return Objective(init, sample, per_visit(reward), update, linear=linear)
 
 
-def unit(x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-    """x / ||x||."""
-    return x * jax.lax.rsqrt(jnp.sum(x**2, axis=-1, keepdims=True) + 1e-12)
-
-
 def phi(features: MLP, state: Float[Array, " s"]) -> Float[Array, " d"]:
     """The mean direction of q(w|s), a unit vector."""
-    return unit(features(state))
+    return unit_vector(features(state))
 
 
 def posterior_loss(features: MLP, rows: Moves) -> tuple[Scalar, Metrics]:
     """-log q(w|s) up to constants: the weighted mean of -phi(s') . w."""
     alignments = jnp.sum(jax.vmap(phi, (None, 0))(features, rows.after) * rows.code, axis=1)
-    alignment = jnp.sum(rows.weight * alignments) / jnp.maximum(jnp.sum(rows.weight), 1.0)
+    alignment = weighted_mean(rows.weight, alignments)
     return -alignment, {"alignment": alignment}
 
 
 def neighbours(codes: Float[Array, "n d"], num: int, around: float | Scalar) -> Float[Array, "g n d"]:
     """Tasks around each task: w + c u, scaled to unit length, where u is the task of another row."""
-    return jnp.stack([unit(codes + around * jnp.roll(codes, i + 1, axis=0)) for i in range(num)])
+    return jnp.stack([jax.vmap(unit_vector)(codes + around * jnp.roll(codes, i + 1, axis=0)) for i in range(num)])
 
 
 def spread_directions(num: int, dimensions: int) -> Float[Array, "k d"]:
     """Unit vectors spread over the sphere. The result is always the same."""
-    candidates = unit(jax.random.normal(jax.random.key(0), (max(NUM_CANDIDATES, num), dimensions)))
-    return medoids(candidates, num)
+    candidates = jax.random.normal(jax.random.key(0), (max(NUM_CANDIDATES, num), dimensions))
+    return medoids(jax.vmap(unit_vector)(candidates), num)
 
 
 def infer_task(policy: SkillPolicy, states: Float[Array, "n s"], rewards: Float[Array, " n"]) -> Float[Array, " d"]:
@@ -155,4 +151,4 @@ def infer_task(policy: SkillPolicy, states: Float[Array, "n s"], rewards: Float[
     features = policy.model
     if features is None:
         raise ConfigError("infer_task needs a policy with phi (got a policy without a model). Use `edl baseline visr`.")
-    return unit(jnp.linalg.lstsq(jax.vmap(phi, (None, 0))(features, states), rewards)[0])
+    return unit_vector(jnp.linalg.lstsq(jax.vmap(phi, (None, 0))(features, states), rewards)[0])

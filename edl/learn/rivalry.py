@@ -40,9 +40,8 @@ def antigoal(distance: Distance, radius: float | Scalar, episode: Episode) -> Fl
 
 def rival_weight(distance: Distance, radius: float | Scalar, epsilon: float | Scalar, episode: Episode) -> Scalar:
     """1 if this sibling trains the policy, else 0."""
-    goal = episode.skill.goal
-    succeeded = distance.along(episode.features, goal)[episode.length] <= radius
-    ends = jnp.stack([jnp.where(succeeded, goal, episode.last), antigoal(distance, radius, episode)])
-    own, other = jnp.linalg.norm(ends - goal, axis=-1)
-    between = jnp.linalg.norm(ends[0] - ends[1])
-    return ((own >= other) | (between < epsilon) | succeeded).astype(jnp.float32)
+    goal, rival = episode.skill.goal, antigoal(distance, radius, episode)
+    own = distance.along(episode.features, goal)[episode.length]
+    between = distance.along(episode.features, rival)[episode.length]
+    other = distance.along(rival[None], goal)[0]
+    return ((own >= other) | (between < epsilon) | (own <= radius)).astype(jnp.float32)

@@ -8,9 +8,9 @@ A goal-conditioned policy that sees the time left k (`edl.envs.clock`) learns to
 r is log q(s|z) of a Cauchy distribution, whose heavy tails give a gradient far from the goal. Nothing is rewarded
 before the end, so the same policy serves goals at which an agent can rest and goals that it can only pass.
 
-Every step that was played says something about all goals and all deadlines: had s_{t+1} been asked for one step later,
-the step would have been right. So a step is replayed with another goal g and another deadline k, as in hindsight
-experience replay (Andrychowicz et al., 2017) and temporal difference models (Pong et al., 2018):
+Every step that was played says something about all goals and all deadlines: the step is a correct example for the goal
+s_{t+1} with deadline 1. So a step is replayed with another goal g and another deadline k, as in hindsight experience
+replay (Andrychowicz et al., 2017) and temporal difference models (Pong et al., 2018):
 
 * with a state that its episode reached k steps later, or
 * with a goal that the method draws.

@@ -8,7 +8,8 @@ The actor sees (s, z). The critic sees (s, z) and the objective's ``privileged``
 
 An iteration plays whole episodes, or, with ``unroll``, the next few steps of episodes that go on from one iteration to
 the next. Long episodes need the latter: progress depends on the number of iterations more than on their size. The
-advantage is then cut at the end of the part, where it bootstraps from V.
+advantage is then cut at the end of the part, where it bootstraps from V, and the metric ``return`` is the reward of a
+part times the number of parts in an episode, so that it is per episode in both cases.
 
 `paper_ppo` is the recipe of the authors' code. Departs from it:
 - Running moments are updated once per iteration, and not after every gradient step; their variance has no minimum of
@@ -90,7 +91,8 @@ class PPOConfig:
     entropy_weight: float = 0.002
     """c_H, the weight of the entropy bonus."""
     value_weight: float = 0.5
-    """c_V, the weight of the critic's loss."""
+    """c_V, the weight of the critic's loss. It acts almost only through ``max_gradient_norm``: the critic has its own
+    Adam, whose steps do not depend on the scale of the loss."""
     max_gradient_norm: float | None = 0.5
     """Maximum norm of the gradient of both networks together. None: no limit."""
     adam_epsilon: float = 1e-5
@@ -215,6 +217,7 @@ def ppo(
     check_start(objective, config, start)
     distribution = action_distribution(env.action_space, config.distribution)
     fixed = identity_normaliser(env.observation_size) if normaliser is None else normaliser
+    parts = env.horizon // config.unroll if config.unroll else 1
     optimiser = optax.adam(linear_schedule(config), eps=config.adam_epsilon)
 
     def policy_of(state: PPOState, actor: MLP) -> SkillPolicy:
@@ -264,7 +267,7 @@ def ppo(
         learned = state.objective
         if objective.learns == "after":
             learned, metrics = objective.update(update_key, learned, episodes._replace(memory=memory))
-        metrics = {"return": jnp.mean(jnp.sum(rewards, axis=1)), **losses, **metrics}
+        metrics = {"return": parts * jnp.mean(jnp.sum(rewards, axis=1)), **losses, **metrics}
         average = average_parameters(state.average, agent.actor.params, config.averaging)
         return PPOState(agent, average, learned, moments, running), metrics
 

@@ -96,7 +96,7 @@ class SACConfig:
     the normaliser that the method passes to `sac`, if any."""
     random_episodes: int = 0
     """Episodes of random actions that are played before training. Their moments normalise observations until the end,
-    as in the code of METRA. 0: running moments. Only with ``normalise``."""
+    as in the code of METRA. They are not counted as environment steps. 0: running moments. Only with ``normalise``."""
     value_network: bool = False
     """Learn V(s,z) with a network of its own, and train the policy on Q_1 alone, as in the first version of SAC and in
     the authors' code of EDL. There the target of V starts at random weights and not at those of V; so it does here."""
@@ -303,7 +303,7 @@ def moments_of_random_play(key: Key, env: Env, num_episodes: int) -> RunningMome
 
 
 def check_config(env: Env, objective: Objective, config: SACConfig) -> None:
-    """Raise a `ConfigError` if the replay buffer is too small, or if the objective needs refreshed rewards."""
+    """Raise a `ConfigError` if the replay buffer is too small, or if the settings do not fit the objective."""
     least = max(config.rollouts * env.horizon, config.warmup)
     check(
         config.capacity >= least,
@@ -320,6 +320,21 @@ def check_config(env: Env, objective: Objective, config: SACConfig) -> None:
         not config.value_network or objective.linear is None,
         "value_network must be false for an objective with 'linear' (got True), because its critics learn successor "
         "features. Leave value_network at its default.",
+    )
+    check(
+        not config.value_network or objective.rewrite is None,
+        "value_network must be false for an objective with 'rewrite' (got True), because the loss of V ignores the "
+        "bounds of the transitions that it returns. Leave value_network at its default.",
+    )
+    check(
+        not config.value_network or config.entropy_in_value,
+        "value_network must be false if entropy_in_value is false (got True), because a V with a network of its own "
+        "counts the entropy of later steps. Leave value_network at its default, or set entropy_in_value to true.",
+    )
+    check(
+        objective.rewrite is None or objective.relabel is keep_skill,
+        "an objective must set 'relabel' or 'rewrite' (got both), because 'rewrite' returns whole transitions with "
+        "their skills. Leave one of them at its default.",
     )
 
 

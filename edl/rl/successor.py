@@ -21,7 +21,16 @@ from jaxtyping import Array, Float
 
 from edl.nets.distributions import Categorical
 from edl.nets.mlp import MLP
-from edl.rl.sac import LOSS_METRICS, Actions, Agent, Batch, LossSettings, critic_values, target_entropy
+from edl.rl.sac import (
+    LOSS_METRICS,
+    Actions,
+    Agent,
+    Batch,
+    LossSettings,
+    critic_values,
+    entropy_weight_loss,
+    frozen_alpha_and_critics,
+)
 from edl.types import Metrics, Scalar
 
 GPICodes = Callable[[Float[Array, "n d"]], Float[Array, "g n d"]]
@@ -31,8 +40,7 @@ def successor_loss(
     agent: Agent, batch: Batch, targets: MLP, settings: LossSettings, gpi_codes: GPICodes
 ) -> tuple[Scalar, Metrics]:
     """L_psi + L_pi of the module docstring (and L_alpha of `edl.rl.sac`); ``batch.rewards`` are the cumulants."""
-    alpha = jnp.exp(agent.log_alpha) if settings.alpha is None else jnp.asarray(settings.alpha, jnp.float32)
-    alpha, critics = jax.lax.stop_gradient((alpha, agent.critics))
+    alpha, critics = frozen_alpha_and_critics(agent, settings)
     size = batch.rewards.shape[1]
     codes = batch.inputs[:, -size:]
 
@@ -44,10 +52,7 @@ def successor_loss(
 
     values, entropies = gpi_values(agent.actor, critics, batch, settings.actions, gpi_codes(codes))
     value, entropy = jnp.mean(values + alpha * entropies), jnp.mean(entropies)
-    loss = critic_loss - value
-    if settings.alpha is None:
-        target = target_entropy(settings.actions, settings.target_entropy_share)
-        loss += agent.log_alpha * jax.lax.stop_gradient(entropy - target)
+    loss = critic_loss - value + entropy_weight_loss(agent, entropy, settings)
     return loss, dict(zip(LOSS_METRICS, (critic_loss, value, entropy, alpha), strict=True))
 
 

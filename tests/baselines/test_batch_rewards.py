@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edl.baselines.aps import APSConfig, aps, aps_objective
-from edl.baselines.apt import Actions, APTConfig, Dynamics, action_vectors, apt, dynamics_loss
+from edl.baselines.apt import APTConfig, Dynamics, Steps, action_vectors, apt, dynamics_loss
 from edl.baselines.batch_entropy import (
     MAX_PARTICLES,
     BatchState,
@@ -63,7 +63,7 @@ def test_large_batches_are_thinned():
 def test_the_models_of_apt_by_hand():
     inverse = MLP([jnp.vstack([-jnp.eye(2), jnp.eye(2)])], [jnp.zeros(2)])  # h(s') - h(s)
     forward = MLP([jnp.vstack([jnp.eye(2), 2 * jnp.eye(2)])], [jnp.zeros(2)])  # h(s) + 2 a
-    rows = Actions(
+    rows = Steps(
         before=jnp.zeros((2, 2)), action=jnp.array([[1.0, 0.0], [5.0, 5.0]]), after=jnp.array([[1.0, 0.5], [9.0, 9.0]]),
         weight=jnp.array([1.0, 0.0]),
     )  # fmt: skip

@@ -9,12 +9,12 @@ from edl.artifacts import SkillPolicy
 from edl.baselines.dads import SkillDynamics
 from edl.baselines.dads_planning import (
     PlanConfig,
+    mppi_mean,
     plan,
     predict_path,
     predicted_return,
     reach_goal,
     sample_candidate,
-    weighted_mean,
 )
 from edl.envs.maze import maze
 from edl.nets.distributions import TanhGaussian
@@ -64,7 +64,7 @@ def test_predictions_by_hand():
 def test_the_mean_moves_towards_candidates_with_high_return():
     candidates = jnp.array([[[0.0]], [[1.0]], [[4.0]]])
     weights = np.exp([-2.0, -1.0, 0.0])
-    mean = weighted_mean(candidates, jnp.array([-30.0, -20.0, -10.0]), 2.0)
+    mean = mppi_mean(candidates, jnp.array([-30.0, -20.0, -10.0]), 2.0)
     assert mean[0, 0] == pytest.approx(weights @ [0.0, 1.0, 4.0] / weights.sum(), rel=1e-5)
 
 

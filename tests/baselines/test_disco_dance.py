@@ -19,7 +19,7 @@ from edl.baselines.disco_dance import (
 )
 from edl.baselines.model_fitting import Moves
 from edl.baselines.rsd import RSDConfig, bounded, evenly_spaced, map_loss, rsd
-from edl.baselines.skill_generators import Generators, Wants, add_generator, draw_code, no_generators
+from edl.baselines.skill_generators import GeneratorObjective, Generators, add_generator, draw_code, no_generators
 from edl.envs.maze import maze
 from edl.envs.rollout import Episode, Skill
 from edl.evaluate.skill_rollouts import last_states, rollouts
@@ -134,9 +134,9 @@ def test_an_empty_population_is_uniform_and_others_follow_their_generators():
 
 def test_a_generator_moves_to_where_regret_is_large_and_replaces_the_worst():
     reached, last = jnp.array([[0.8, 0.0]]), jnp.ones(1)
-    wants = Wants(lambda code: code[0], reached, last, novelty=0.0, nearness=0.1)
+    objective = GeneratorObjective(lambda code: code[0], reached, last, novelty=0.0, nearness=0.1)
     population = Generators(jnp.array([[0.9, 0.0], [-0.9, 0.0]]), jnp.zeros((2, 2)), jnp.ones(2))
-    after = jit(lambda key: add_generator(key, population, wants))(jax.random.key(0))
+    after = jit(lambda key: add_generator(key, population, objective))(jax.random.key(0))
     np.testing.assert_allclose(after.means[0], [0.9, 0.0])
     assert after.means[1, 0] > 0.2
 

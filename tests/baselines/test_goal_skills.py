@@ -3,10 +3,16 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from edl.baselines.discern import DiscernConfig, discern
 from edl.baselines.goal_skills import initial_centroids, medoids
+from edl.baselines.skewfit import SkewFitConfig, skewfit
+from edl.config import ConfigError
+from edl.envs.gridworld import gridworld
 from edl.envs.rollout import Episode, Skill
 from edl.objective import goal_metrics
+from edl.rl.sac import SACConfig
 
 
 def test_farthest_points_by_hand():
@@ -32,3 +38,9 @@ def test_success_means_ending_near_the_goal():
     found = goal_metrics(Episode(features, features, jnp.zeros((2, 2)), blank, blank, valid, skill))
     np.testing.assert_allclose(found["goal_distance"], (0.4 + 5) / 2, rtol=1e-6)
     assert found["goal_success"] == 0.5
+
+
+@pytest.mark.parametrize(("build", "config"), [(discern, DiscernConfig), (skewfit, SkewFitConfig)])
+def test_methods_that_learn_from_last_states_reject_replayed_steps(build, config):
+    with pytest.raises(ConfigError, match=r"sac.objective_batch_size must be 0 \(got 64\)"):
+        build(gridworld(5, 5, 9), config(sac=SACConfig(objective_batch_size=64)))

@@ -102,6 +102,18 @@ def test_states_without_experience_and_discrete_actions_are_rejected():
         check_offline(gridworld(3, 3, 9), States(LINE, EXPERIENCE), "fb")
 
 
+@pytest.mark.parametrize(
+    ("build", "config"), [(hilp, HILPConfig(num_skills=2, hidden=(4,))), (fb, FBConfig(num_skills=2, hidden=(4,)))]
+)
+def test_inputs_are_normalised_by_the_moments_of_all_samples(build, config):
+    # The first episodes of a recording stay near the start, and the later ones are far from it.
+    samples = jnp.concatenate([jnp.zeros((5000, 2)), jnp.full((5000, 2), 4.0)])
+    program = build(maze("square"), States(samples, EXPERIENCE), config)
+    normaliser = jit(lambda key: program.finish(program.init(key)).normaliser)(jax.random.key(0))
+    np.testing.assert_allclose(normaliser.mean, 2.0, rtol=1e-5)
+    np.testing.assert_allclose(normaliser.scale, 2.0, rtol=1e-5)
+
+
 @pytest.fixture(scope="module")
 def walks():
     """A corridor, and random walks in it."""

@@ -92,7 +92,7 @@ def shrink(config: Any) -> Any:
         value = getattr(config, field.name)
         if dataclasses.is_dataclass(value):
             changes[field.name] = shrink(value)
-        elif field.name in SMALL:
+        elif field.name in SMALL and value != 0:  # 0: the method does not use it
             changes[field.name] = SMALL[field.name]
     return dataclasses.replace(config, **changes)
 

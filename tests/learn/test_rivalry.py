@@ -4,8 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edl.learn.distance import EuclideanDistance
+from edl.learn.distance import EuclideanDistance, NormalisedDistance
 from edl.learn.rivalry import antigoal, rival_reward, rival_weight
+from edl.nets.normalise import Normaliser
 from tests.learn.episodes import episode
 
 GOAL = [4.0, 0.0]
@@ -97,3 +98,18 @@ def test_at_least_one_of_two_siblings_trains():
 
 def test_both_siblings_train_if_epsilon_is_infinite():
     assert trains([3.0, 0.0], [1.0, 0.0], epsilon=jnp.inf) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("end", "rival", "epsilon", "expected"),
+    [
+        ([2.0, 0.0], [4.0, 3.0], 0.1, 0.0),  # 0.2 and 3 standard deviations from the goal: the closer one
+        ([4.0, 3.0], [2.0, 0.0], 0.1, 1.0),
+        ([2.0, 0.0], [8.0, 0.5], 0.1, 0.0),  # 0.2 and 0.64
+        ([2.0, 0.0], [8.0, 0.5], 1.0, 1.0),  # they ended 0.78 apart
+    ],
+)
+def test_siblings_are_compared_by_the_distance_of_the_reward(end, rival, epsilon, expected):
+    distance = NormalisedDistance(Normaliser(jnp.zeros(2), jnp.array([10.0, 1.0])))
+    met = episode([[0.0, 0.0], end], GOAL, rival=rival)
+    assert rival_weight(distance, RADIUS, epsilon, met) == expected

@@ -25,6 +25,10 @@ class Plane(Env):
     observation_size: int = eqx.field(static=True, default=3)
 
     @property
+    def features_are_lengths(self) -> bool:
+        return True
+
+    @property
     def action_space(self) -> Box:
         return Box(-jnp.ones(self.feature_size), jnp.ones(self.feature_size))
 

@@ -484,7 +484,7 @@ def test_a_reward_remembers_the_parts_before(unrolled):
 
 
 @pytest.mark.parametrize(("unroll", "steps"), [(0, 6), (2, 2)])
-def test_an_objective_learns_from_what_its_reward_remembers(unroll, steps):
+def test_an_objective_learns_from_what_its_reward_remembers_and_the_return_is_per_episode(unroll, steps):
     memory = RewardMemory(
         lambda state, first: jnp.int32(0), lambda state, taken, part: (part.valid * 1.0, taken + part.length)
     )
@@ -496,6 +496,7 @@ def test_an_objective_learns_from_what_its_reward_remembers(unroll, steps):
     )
     _, metrics = jit(program.step)(jit(program.init)(KEY), KEY)
     assert metrics["steps"] == steps
+    assert metrics["return"] == 6  # a reward of 1 in each of the six steps of an episode
 
 
 def test_training_goes_on_with_given_networks_and_moments():

@@ -14,9 +14,9 @@ from edl.envs.rollout import Skill
 from edl.nets.distributions import Categorical, action_distribution
 from edl.nets.mlp import MLP
 from edl.nets.normalise import Normaliser, identity_normaliser
-from edl.objective import LinearReward, per_visit, unchanged
+from edl.objective import LinearReward, keep_skill, per_visit, unchanged
 from edl.program import run_program
-from edl.rl.replay import Transition
+from edl.rl.replay import Transition, read
 from edl.rl.sac import (
     LossSettings,
     SACConfig,
@@ -301,6 +301,26 @@ def test_sac_rejects_a_value_network_for_successor_features():
     config = dataclasses.replace(TINY, value_network=True)
     with pytest.raises(ConfigError, match=r"value_network must be false for an objective with 'linear' \(got True\)"):
         sac(OneStep(), objective_of(lambda s: s[0], linear=linear), config, codes=CODES)
+
+
+def rewrite(key, state, replay, rows):
+    return read(replay, rows)
+
+
+def test_sac_rejects_a_value_network_that_would_ignore_other_settings():
+    config = dataclasses.replace(TINY, value_network=True)
+    with pytest.raises(ConfigError, match=r"value_network must be false for an objective with 'rewrite' \(got True\)"):
+        sac(OneStep(), objective_of(lambda s: s[0], rewrite=rewrite), config, codes=CODES)
+    config = dataclasses.replace(config, entropy_in_value=False)
+    with pytest.raises(ConfigError, match=r"value_network must be false if entropy_in_value is false \(got True\)"):
+        sac(OneStep(), objective_of(lambda s: s[0]), config, codes=CODES)
+
+
+def test_sac_rejects_an_objective_that_changes_replayed_steps_in_two_ways():
+    objective = objective_of(lambda s: s[0], rewrite=rewrite, relabel=lambda key, state, step, later: step.skill)
+    with pytest.raises(ConfigError, match=r"must set 'relabel' or 'rewrite' \(got both\)"):
+        sac(OneStep(), objective, TINY, codes=CODES)
+    sac(OneStep(), objective._replace(relabel=keep_skill), TINY, codes=CODES)
 
 
 def test_running_moments_are_the_default():
