@@ -59,6 +59,11 @@ class Env(eqx.Module):
         return False
 
     @property
+    def features_are_lengths(self) -> bool:
+        """Whether all features are positions in the world. They then share a unit, which angles do not."""
+        return False
+
+    @property
     @abc.abstractmethod
     def action_space(self) -> Box | Discrete: ...
 

@@ -58,6 +58,10 @@ class TimedEnv(Env):
     feature_size: int = eqx.field(static=True)
 
     @property
+    def slow_to_compile(self) -> bool:
+        return self.inner.slow_to_compile
+
+    @property
     def action_space(self) -> Box | Discrete:
         return self.inner.action_space
 

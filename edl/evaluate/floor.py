@@ -1,11 +1,13 @@
 """The protocol of METRA and CSF for robots in the open: where do skills go, and do they go where they are told?
 
-For envs in JAX without a maze, whose one or two features are positions in units (`suits`). All rollouts use the
-deterministic policy.
+For envs in JAX without a maze, whose one or two features are positions in units (`floor_protocol_applies`). All
+rollouts use the deterministic policy.
 
 * *Floor coverage* (Park et al., 2024): `NUM_ROLLOUTS` rollouts with one random skill each, and the number of unique
-  cells (floor x, floor y), or floor x, over all of their states. With K skills, a random skill is one of them. With a
-  continuous prior it is a draw from it. A goal-conditioned policy without skills is told states of its visited set.
+  cells (floor x, floor y), or floor x, over all of their states. K skills are played in turn, in random order. For
+  codes of EDL with a continuous prior, and for directions of METRA, LSD, CSD and CSF, a random skill is a draw from the
+  prior. A policy of another continuous method, such as CIC or VISR, does not store its prior: its example codes are
+  played in turn. A goal-conditioned policy without skills is told states of its visited set.
 * *Zero-shot goals* (Zheng et al., 2025, and METRA): `NUM_GOALS` goals per set, one rollout each, and how near it ends.
   A goal-conditioned policy is told the goal g. METRA plays the direction phi(g) - phi(s_t), which it computes again in
   every step. Other methods play the skill that they pick for g, for the whole episode (see `edl.evaluate.picking`); a
@@ -37,7 +39,6 @@ from edl.baselines.directions import DirectionOfTarget
 from edl.baselines.pick_rules import TargetAsGoal
 from edl.baselines.skill_priors import sample_direction, unit_vector
 from edl.envs.base import Env
-from edl.envs.host import HostEnv
 from edl.envs.layouts import Layout
 from edl.envs.rollout import Skill, rollout
 from edl.explore.beyond import GoalInput
@@ -83,9 +84,9 @@ class Trials(NamedTuple):
     random: Bool[Array, "*seeds n"]
 
 
-def suits(env: Env, layout: Layout | None) -> bool:
-    """Whether the protocol applies: an env in JAX without a maze, with one or two features."""
-    return layout is None and not isinstance(env, HostEnv) and env.feature_size in FAR
+def floor_protocol_applies(env: Env, layout: Layout | None) -> bool:
+    """Whether the protocol applies: an env in JAX without a maze, with one or two features that are lengths."""
+    return layout is None and env.features_are_lengths and env.feature_size in FAR
 
 
 def accepts_goals(policy: SkillPolicy) -> bool:
@@ -202,7 +203,7 @@ def playable(policy: SkillPolicy) -> SkillPolicy:
 def random_codes(
     key: Key, policy: SkillPolicy, skills: SkillModel | None, samples: Float[Array, "n s"] | None
 ) -> Float[Array, "m z"]:
-    """Codes of random skills, by the prior of the method."""
+    """Codes of random skills: draws from the prior if it is known, and else the skills in turn, in random order."""
     keys = jax.random.split(key, NUM_TRIALS)
     if skills is not None and skills.continuous:
         return jax.vmap(lambda key: skills.sample(key).code)(keys)
@@ -210,7 +211,8 @@ def random_codes(
         return samples[jax.random.randint(key, (NUM_TRIALS,), 0, len(samples))]
     if isinstance(policy.pick, DirectionOfTarget) and not policy.pick.discrete:
         return jax.vmap(lambda key: sample_direction(key, policy.codes.shape[-1]).code)(keys)
-    return policy.codes[jax.random.randint(key, (NUM_TRIALS,), 0, len(policy.codes))]
+    num_skills = len(policy.codes)
+    return policy.codes[jax.random.permutation(key, num_skills)[jnp.arange(NUM_TRIALS) % num_skills]]
 
 
 def goal_trials(
@@ -368,18 +370,19 @@ def floor_result(
 
 
 def goal_result(told: Float[np.ndarray, "n t1 s"], goals: Float[np.ndarray, "n s"]) -> dict[str, float | int]:
-    """How near the rollouts end to their goals, and how many pass within `CLOSE` of them at some time.
+    """How near the rollouts end to their goals, and how many pass within `NEAR` and `CLOSE` of them at some time.
 
     ``radius`` is the distance of the farthest goal from the start, and ``cells`` the floor coverage of as many of these
     rollouts as the floor coverage of random skills has.
     """
     distances = np.linalg.norm(np.asarray(told, float) - goals[:, None], axis=-1)
-    ends = distances[:, -1]
+    ends, nearest = distances[:, -1], distances.min(axis=1)
     return {
         "radius": float(np.max(np.linalg.norm(goals, axis=-1))),
         "within_1": float(np.mean(ends <= NEAR)),
         "within_3": float(np.mean(ends <= CLOSE)),
-        "passed_3": float(np.mean(distances.min(axis=1) <= CLOSE)),
+        "passed_1": float(np.mean(nearest <= NEAR)),
+        "passed_3": float(np.mean(nearest <= CLOSE)),
         "distance": float(np.mean(ends)),
         "cells": coverage_of(told[:NUM_ROLLOUTS]),
     }

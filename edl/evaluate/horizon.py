@@ -16,6 +16,7 @@ def horizon_note(layout: Layout, horizon: int) -> str | None:
     """A sentence if the maze is longer than the horizon; None if every cell is within an episode's walk.
 
     A step is at most `MAX_ACTION` along each axis, so a walk along a corridor takes its length / `MAX_ACTION` steps.
+    Diagonal steps are up to sqrt(2) times as long, so a walk through open space may take fewer.
     """
     walks = Geodesic.from_layout(layout).distance(np.asarray(layout.starts, float), np.asarray(layout.cells, float))
     steps = np.min(walks, axis=0) / MAX_ACTION
@@ -24,6 +25,6 @@ def horizon_note(layout: Layout, horizon: int) -> str | None:
         return None
     suggested = 10 * math.ceil(SLACK * float(np.max(steps)) / 10)
     return (
-        f"an episode of {horizon} steps reaches {100 * share:.0f} % of the maze at most. The farthest cell is "
+        f"an episode of {horizon} steps reaches about {100 * share:.0f} % of the maze. The farthest cell is about "
         f"{np.max(steps):.0f} steps away: use --horizon {suggested}."
     )

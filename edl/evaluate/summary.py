@@ -102,9 +102,12 @@ def box_evaluator(
 
 
 def bounds_of(states: Float[np.ndarray, "n d"]) -> tuple[list[float], list[float]]:
-    """The smallest box around the states, slightly widened because the upper end of a bin is not part of it."""
+    """The smallest box around the states, slightly widened because the upper end of a bin is not part of it.
+
+    A feature that is constant gets a side of length 1.
+    """
     low, high = states.min(axis=0), states.max(axis=0)
-    room = 1e-3 * (high - low)
+    room = np.where(high > low, 1e-3 * (high - low), 0.5)
     return (low - room).tolist(), (high + room).tolist()
 
 
@@ -161,7 +164,7 @@ def behaviour_of(
     """
     counted = np.asarray(evaluator.cells.reachable)
 
-    def asked_for(counts: Int[np.ndarray, "k n c"]) -> Int[np.ndarray, "k n r"]:
+    def counts_in_region(counts: Int[np.ndarray, "k n c"]) -> Int[np.ndarray, "k n r"]:
         elsewhere = counts[..., :-1][..., ~counted].sum(axis=-1) + counts[..., -1]
         return np.concatenate([counts[..., :-1][..., counted], elsewhere[..., None]], axis=-1)
 
@@ -170,8 +173,8 @@ def behaviour_of(
     reached = None if to_goals is None else to_goals <= evaluator.success_radius
     bins = np.asarray(evaluator.cells.bin_of(jnp.asarray(last, jnp.float32)))
     ends = np.eye(evaluator.cells.size + 1, dtype=int)[bins]
-    visits = asked_for(visits_by_rollout(evaluator.cells, episodes))
-    return Behaviour(visits, distances, reached, asked_for(ends))
+    visits = counts_in_region(visits_by_rollout(evaluator.cells, episodes))
+    return Behaviour(visits, distances, reached, counts_in_region(ends))
 
 
 def skill_results(evaluator: Evaluator, episodes: Episode) -> list[dict[str, Any]]:
@@ -202,12 +205,16 @@ def to_own_goals(evaluator: Evaluator, episodes: Episode) -> Float[np.ndarray, "
 
 
 def summarise_data(evaluator: Evaluator, experience: Experience | None) -> dict[str, float | None]:
-    """The metrics of one seed's exploration; None for an oracle or a dataset."""
+    """The metrics of one seed's exploration; None for an oracle or a dataset.
+
+    A sample of the episodes does not say what the first steps reached. Its ``data_coverage`` is a lower bound.
+    """
     if experience is None:
         return {"data_coverage": None, "data_coverage_100k": None}
     reached = np.asarray(jax.jit(first_visits)(evaluator.bins, experience))
     share = functools.partial(_share, evaluator.bins)
-    return {"data_coverage": share(reached < NEVER), "data_coverage_100k": share(reached <= EARLY_STEPS)}
+    early = None if experience.sampled else share(reached <= EARLY_STEPS)
+    return {"data_coverage": share(reached < NEVER), "data_coverage_100k": early}
 
 
 @jax.jit

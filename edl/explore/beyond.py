@@ -45,7 +45,7 @@ from edl.explore.collect import EpisodeSample, empty_sample, record_sample, resa
 from edl.explore.drift import random_persistence
 from edl.explore.random_walk import random_episode
 from edl.explore.region import Predicate
-from edl.explore.visited import MAX_CELL_DIMENSIONS, VisitedSet, empty_cells, empty_particles, unit_of_spread
+from edl.explore.visited import VisitedSet, empty_set, unit_of_spread
 from edl.objective import Objective, per_move
 from edl.program import Program
 from edl.rl.ppo import PPOConfig, PPOStart, PPOState, ppo
@@ -175,7 +175,8 @@ def beyond(env: Env, config: BeyondConfig) -> Program[PPOState, States]:
         if config.region is not None:
             weights = weights * jax.vmap(config.region)(states)
         samples = states[resample(learned.key, weights, config.num_samples)]
-        return States(samples, learned.sample.in_order(), goal_policy(learner.finish(state), state))
+        experience = dataclasses.replace(learned.sample.in_order(), sampled=keeps_a_sample(env, config))
+        return States(samples, experience, goal_policy(learner.finish(state), state))
 
     return Program(init, learner.step, finish, learner.iterations, learner.env_steps)
 
@@ -204,8 +205,7 @@ def beyond_objective(env: Env, config: BeyondConfig) -> Objective:
 
     `init` returns an empty visited set. Add states to it before the first goal is drawn.
     """
-    played = config.iterations * config.rollouts * (config.unroll or env.horizon) // env.horizon
-    capacity = min(config.episodes, config.rollouts + played)
+    capacity = min(config.episodes, episodes_of(env, config))
 
     def init(key: Key) -> BeyondState:
         unit = jnp.ones(env.feature_size)
@@ -241,16 +241,15 @@ def beyond_objective(env: Env, config: BeyondConfig) -> Objective:
     return Objective(init, sample, per_move(reward), update, needs="steps")
 
 
-def empty_set(unit: Float[Array, " s"], config: BeyondConfig) -> VisitedSet:
-    """Cells in few dimensions, particles in many."""
-    size = unit.shape[0]
-    if size > MAX_CELL_DIMENSIONS:
-        return empty_particles(unit, config.particles, config.neighbours)
-    check(
-        config.cells >= 2**size,
-        f"cells must be at least {2**size} for {size} features (got {config.cells}). Change --explorer.cells.",
-    )
-    return empty_cells(unit, config.cell, config.cells, config.states_per_cell)
+def episodes_of(env: Env, config: BeyondConfig) -> int:
+    """Number of whole episodes that are played, with those of random actions."""
+    played = config.iterations * config.rollouts * (config.unroll or env.horizon) // env.horizon
+    return config.rollouts + played
+
+
+def keeps_a_sample(env: Env, config: BeyondConfig) -> bool:
+    """Whether some episodes are not recorded. With ``unroll``, more episodes begin than can be whole."""
+    return config.unroll > 0 or config.episodes < episodes_of(env, config)
 
 
 def distance_to_goal(state: BeyondState, features: Float[Array, " s"], goal: Float[Array, " s"]) -> Scalar:

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from edl.artifacts import Experience, States
 from edl.config import ConfigError, RunWarning, check
 from edl.envs.base import Discrete, Env
-from edl.explore.region import Predicate, check_not_empty, inside
+from edl.explore.region import Predicate, empty_region, inside
 from edl.program import Program, one_shot
 
 MAX_STATES = 1_000_000
@@ -111,15 +111,16 @@ def load_dataset(
         )
     if not _is_file(path):
         raise ConfigError(f"dataset {str(path)!r} is not a file. Check the path.")
-    total, sample, states = 0, UniformSample(), None
+    total, sample, low, high = 0, UniformSample(), np.array(np.inf), np.array(-np.inf)
     for chunk in READERS[path.suffix](path):
         states = as_states(chunk, str(path), size, total)
         total += len(states)
+        low, high = np.minimum(low, states.min(axis=0)), np.maximum(high, states.max(axis=0))
         sample.add(states[inside(region, states)])
-    if states is None:
+    if not total:
         raise ConfigError(f"{path} is empty. Save at least one state.")
     if not sample.seen:
-        check_not_empty(region, states, f"the {total} states of {str(path)!r}")
+        raise empty_region(region, low, high, f"the {total} states of {str(path)!r}")
     if sample.seen > sample.limit:
         warnings.warn(
             f"dataset {str(path)!r} has {sample.seen:,} states. A uniform sample of {sample.limit:,} is used.",
@@ -402,7 +403,8 @@ def _read_parquet(path: Path) -> Iterator[np.ndarray]:
         import pyarrow.parquet
     except ImportError as error:
         raise ConfigError(
-            f"dataset {str(path)!r} needs pyarrow, which is not installed: pip install 'edl[data]', or save it as .npz."
+            f"dataset {str(path)!r} needs pyarrow, which is not installed. "
+            "In a checkout, pip install '.[data]', or save it as .npz."
         ) from error
     try:
         with pyarrow.parquet.ParquetFile(path) as file:

@@ -31,7 +31,7 @@ from edl.explore.beyond import play_at_random
 from edl.explore.bonus import reached_states
 from edl.explore.collect import record, resample
 from edl.explore.region import Predicate
-from edl.explore.visited import MAX_CELL_DIMENSIONS, VisitedSet, empty_cells, empty_particles
+from edl.explore.visited import VisitedSet, empty_set
 from edl.nets.normalise import Normaliser, identity_normaliser, running_moments
 from edl.objective import Objective
 from edl.program import Program, StoppingState, stop_at_target
@@ -190,13 +190,6 @@ def normaliser_of(states: Float[Array, "n s"], valid: Bool[Array, " n"]) -> Norm
     """The moments of the valid states. A dimension that does not vary keeps its scale."""
     moments = running_moments(states.shape[1]).update(states, valid)
     return moments.normaliser()
-
-
-def empty_set(unit: Float[Array, " s"], config: HindsightConfig) -> VisitedSet:
-    """Cells in few dimensions, particles in many."""
-    if unit.shape[0] > MAX_CELL_DIMENSIONS:
-        return empty_particles(unit, config.particles, config.neighbours)
-    return empty_cells(unit, config.cell, config.cells, config.states_per_cell)
 
 
 def deviation_of(visited: VisitedSet) -> Float[Array, " s"]:

@@ -118,13 +118,13 @@ def maxent(env: Env, config: MaxEntConfig) -> Program[PPOState, States]:
 
 def joins_mixture(iteration: Int[Array, ""], config: MaxEntConfig) -> Array:
     """Whether the policy of this iteration joins the mixture: the very first policy, and the last of each round."""
-    length = config.iterations // config.rounds
-    return (iteration == 0) | ((iteration + 1) % length == 0)
+    rounds_before, rounds_after = ((i * config.rounds) // config.iterations for i in (iteration, iteration + 1))
+    return (iteration == 0) | (rounds_after > rounds_before)
 
 
 def maxent_bonus(env: Env, config: MaxEntConfig) -> Objective:
     """The reward -log(d_mix + sigma). It changes only when a policy joins the mixture."""
-    shape = (1 + config.iterations // (config.iterations // config.rounds), config.particles)
+    shape = (1 + config.rounds, config.particles)
 
     def init(key: Key) -> Mixture:
         states, zero = jnp.zeros((*shape, env.feature_size)), jnp.int32(0)

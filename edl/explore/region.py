@@ -95,11 +95,17 @@ def inside(region: Predicate | None, states: Float[np.ndarray, "n s"]) -> Bool[n
 def check_not_empty(region: Predicate | None, states: Float[np.ndarray, "n s"], what: str) -> None:
     """Reject a region that contains none of the ``states``; ``what`` names the states in the message."""
     if not inside(region, states).any():
-        low, high = np.min(states, axis=0), np.max(states, axis=0)
-        spans = ", ".join(f"s{i} from {a:.3g} to {b:.3g}" for i, (a, b) in enumerate(zip(low, high, strict=True)))
-        raise ConfigError(
-            f"region {describe(region)!r} is empty: it contains none of {what} ({spans}). Choose a larger region."
-        )
+        raise empty_region(region, np.min(states, axis=0), np.max(states, axis=0), what)
+
+
+def empty_region(
+    region: Predicate | None, low: Float[np.ndarray, " s"], high: Float[np.ndarray, " s"], what: str
+) -> ConfigError:
+    """The error for a region that contains none of the states, which lie between ``low`` and ``high``."""
+    spans = ", ".join(f"s{i} from {a:.3g} to {b:.3g}" for i, (a, b) in enumerate(zip(low, high, strict=True)))
+    return ConfigError(
+        f"region {describe(region)!r} is empty: it contains none of {what} ({spans}). Choose a larger region."
+    )
 
 
 def describe(region: Predicate | None) -> str:

@@ -9,13 +9,14 @@ the set of an env whose coordinates are all multiplied by 100 is the same set.
 """
 
 import abc
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Real
 
+from edl.config import check
 from edl.graph.landmarks import shared_unit
 from edl.nets.linalg import exact_matmul, mean_nearest
 from edl.types import Key, Scalar
@@ -227,6 +228,18 @@ def unit_of_spread(states: Float[Array, "n s"], valid: Bool[Array, " n"]) -> Flo
     largest = jnp.max(deviation)
     largest = jnp.where(largest > 0, largest, 1.0)
     return largest * shared_unit(deviation / largest)
+
+
+def empty_set(unit: Float[Array, " s"], config: Any) -> VisitedSet:
+    """Cells in few dimensions, particles in many. ``config`` is that of an explorer, which has their settings."""
+    size = unit.shape[0]
+    if size > MAX_CELL_DIMENSIONS:
+        return empty_particles(unit, config.particles, config.neighbours)
+    check(
+        config.cells >= 2**size,
+        f"cells must be at least {2**size} for {size} features (got {config.cells}). Change --explorer.cells.",
+    )
+    return empty_cells(unit, config.cell, config.cells, config.states_per_cell)
 
 
 def empty_cells(unit: Float[Array, " s"], side: float | Scalar, capacity: int, per_cell: int) -> CellSet:

@@ -219,8 +219,9 @@ def penalise_edges(
 
 
 def make_room(graph: LandmarkGraph) -> LandmarkGraph:
-    """Thin out the graph if fewer than `MAX_NEW_LANDMARKS` rows are free."""
-    full = graph.count > graph.landmarks.shape[0] - MAX_NEW_LANDMARKS
+    """Thin out the graph if fewer than `MAX_NEW_LANDMARKS` rows are free, or half of the rows if there are few."""
+    capacity = graph.landmarks.shape[0]
+    full = graph.count > capacity - min(MAX_NEW_LANDMARKS, capacity // 2)
     return jax.lax.cond(full, thin_out, lambda graph: graph, graph)
 
 

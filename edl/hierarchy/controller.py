@@ -56,13 +56,13 @@ class ControlConfig:
 
 
 def sparse_goal_objective() -> Objective:
-    """r_t = 1 at the step that terminates the episode. The envs of these tasks terminate only at the goal."""
+    """r_t = 1 at the step that reaches the goal, which is the only feature of a `GoalEnv`."""
 
     def sample(key: Key, state: None) -> Skill:
         return empty_skill()
 
     def reward(state: None, episode: Episode) -> Float[Array, " t"]:
-        return (episode.terminated & episode.valid).astype(jnp.float32)
+        return reaches_goal(episode).astype(jnp.float32)
 
     def update(key: Key, state: None, episodes: Episode) -> tuple[None, Metrics]:
         return state, {"success": jnp.mean(succeeded(episodes).astype(jnp.float32))}
@@ -70,9 +70,14 @@ def sparse_goal_objective() -> Objective:
     return Objective(init=lambda key: None, sample=sample, reward=reward, update=update)
 
 
+def reaches_goal(episodes: Episode) -> Bool[Array, "*e t"]:
+    """Whether each step of episodes in a `GoalEnv` reaches the goal, which ends the episode."""
+    return (episodes.features[..., 1:, 0] > 0) & episodes.valid
+
+
 def succeeded(episodes: Episode) -> Bool[Array, "*e"]:
     """Whether each episode reached its goal."""
-    return jnp.any(episodes.terminated & episodes.valid, axis=-1)
+    return jnp.any(reaches_goal(episodes), axis=-1)
 
 
 def controller(

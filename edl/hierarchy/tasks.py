@@ -1,4 +1,4 @@
-"""The downstream tasks of METRA (Park et al., 2024): several goals in turn, one far goal, and hurdles.
+"""Downstream tasks: the goals of CSF (Zheng et al., 2025), and the hurdles of METRA (Park et al., 2024).
 
 A `Task` is data: what it keeps during an episode, what the controller sees of it, and the reward of a step. `TASKS`
 maps names to tasks, and `task_env` puts a task into an env. A controller chooses a skill every `TaskConfig.hold` steps,
@@ -9,11 +9,14 @@ and the frozen policy plays it by its mean; without a policy, PPO acts in the en
 * ``half_cheetah_goal``: one goal in +-100. +1 per step within 3 of it. At most 200.
 * ``half_cheetah_hurdle``: +1 for passing each of the hurdles at 3, 7, .., 27, and -1 for going back over one.
 
-Departs from METRA's code:
-- It draws the next goal of ``ant_multi_goal`` as soon as one is reached, too. Here each goal lasts 50 steps.
-- Its hurdles are low boxes, and it counts them by the hind foot. Here they are lines on the floor, which the torso has
+Both goal tasks are CSF's version of METRA's. In METRA's own code, a goal pays 2.5 once instead of 1 per step; the next
+goal is drawn around the agent instead of around the previous goal; and when a goal is reached, the clock skips to the
+next multiple of 50 steps instead of running on. Scores on these tasks compare with CSF's, and not with METRA's.
+
+Departs from their code:
+- METRA's hurdles are low boxes, which it counts by the hind foot. Here they are lines on the floor, which the torso has
   to pass: they ask for the way, and not for a jump.
-- It trains SAC or PPO with its own settings. Here both learners are our PPO.
+- They train SAC or PPO with their own settings. Here both learners are our PPO.
 
 How a controller names a skill depends on the policy (`skill_space`): one of K skills by its number; a direction of a
 continuous prior by a vector; and a goal, for a goal-conditioned policy, by its offset from the position at the time of

@@ -142,7 +142,7 @@ def test_load_rejects_a_folder(tmp_path):
         layouts.load(tmp_path)
 
 
-def test_a_maze_contains_the_points_of_its_cells_and_of_their_edges():
+def test_a_maze_contains_the_points_of_its_cells():
     maze = layouts.parse("+-+-+\n|S  |\n+ +-+\n| |#|\n+-+-+\n", "corner")
     points = np.array([[0.0, 0.0], [-0.5, 0.5], [1.5, 0.5], [0.0, -1.4], [1.2, -1.0], [0.0, 0.6], [9.0, 9.0]])
     assert maze.contains(points).tolist() == [True, True, True, True, False, False, False]

@@ -9,7 +9,9 @@ import pytest
 
 from edl.baselines.directions import DirectionOfTarget
 from edl.baselines.pick_rules import TargetAsGoal
+from edl.baselines.skill_priors import sample_direction
 from edl.envs import layouts
+from edl.envs.gridworld import gridworld
 from edl.evaluate import floor
 from edl.evaluate.floor import (
     NUM_ROLLOUTS,
@@ -21,6 +23,7 @@ from edl.evaluate.floor import (
     playable,
     steer,
 )
+from edl.interop.env_names import make_env
 from edl.nets.mlp import MLP
 from tests.probes.plane import goes_by_code, goes_to_code, plane
 
@@ -47,15 +50,16 @@ def test_coverage_counts_unique_floor_cells():
 
 
 def test_goals_count_by_the_end_of_the_rollout():
-    told = np.array([[[0.0], [5.0], [4.1]], [[0.0], [2.0], [9.0]]])
+    told = np.array([[[0.0], [5.0], [4.1]], [[0.0], [0.5], [9.0]]])
     result = goal_result(told, np.array([[5.0], [2.0]]))
     assert result == {
         "radius": 5,
         "within_1": 0.5,
         "within_3": 0.5,
+        "passed_1": 0.5,
         "passed_3": 1,
         "distance": pytest.approx(3.95),
-        "cells": 5,
+        "cells": 4,
     }
 
 
@@ -135,10 +139,36 @@ def test_the_random_trials_ignore_the_skill():
 
 
 def test_the_protocol_is_for_open_ground_with_one_or_two_features():
-    assert floor.suits(plane(), None)
-    assert not floor.suits(plane(), layouts.load("square"))
-    assert not floor.suits(plane(3), None)
+    assert floor.floor_protocol_applies(plane(), None)
+    assert not floor.floor_protocol_applies(plane(), layouts.load("square"))
+    assert not floor.floor_protocol_applies(plane(3), None)
+    assert not floor.floor_protocol_applies(gridworld(5, 5, 8), None)
     assert NUM_ROLLOUTS == 48
+
+
+@pytest.mark.parametrize(("features", "applies"), [("0", True), ("0,1", True), ("2", False), ("0,2", False)])
+def test_the_protocol_is_for_lengths_and_not_for_angles(features, applies):
+    pytest.importorskip("mujoco.mjx")
+    assert floor.floor_protocol_applies(make_env("half_cheetah", features=features), None) == applies
+
+
+@pytest.mark.parametrize("count", [1, 4, 10, 16, 60])
+def test_skills_are_played_equally_often_in_random_order(count):
+    policy = goes_by_code(2, jnp.asarray(np.random.default_rng(0).normal(size=(count, 2)), jnp.float32))
+    played = []
+    for key in KEYS:
+        codes = floor.random_codes(key, policy, None, None)[:NUM_ROLLOUTS]
+        played.append(np.argmax(np.all(np.asarray(codes)[:, None] == np.asarray(policy.codes), axis=-1), axis=1))
+        times = np.bincount(played[-1], minlength=count)
+        assert set(times) <= {NUM_ROLLOUTS // count, -(-NUM_ROLLOUTS // count)}
+    assert count == 1 or not np.array_equal(*played)
+
+
+def test_directions_of_metra_are_draws_from_the_sphere():
+    policy = goes_by_code(2, SIDES, pick=DirectionOfTarget(IDENTITY, jnp.zeros(2), discrete=False))
+    codes = np.asarray(floor.random_codes(KEYS[0], policy, None, None))
+    expected = [sample_direction(key, 2).code for key in jax.random.split(KEYS[0], floor.NUM_TRIALS)]
+    np.testing.assert_allclose(codes, np.stack(expected), atol=1e-6)
 
 
 def test_skills_with_goals_are_played_in_turn_and_measured_by_their_own_goals():

@@ -14,5 +14,6 @@ def test_a_corridor_of_twenty_cells():
     assert horizon_note(layout, 50) is None
     assert horizon_note(layout, 20) is None  # 19 cells at 0.95 per step take exactly 20 steps
     assert horizon_note(layout, 10) == (
-        "an episode of 10 steps reaches 50 % of the maze at most. The farthest cell is 20 steps away: use --horizon 30."
+        "an episode of 10 steps reaches about 50 % of the maze. "
+        "The farthest cell is about 20 steps away: use --horizon 30."
     )

@@ -1,5 +1,6 @@
 """The metrics of a seed in envs where the answer is known."""
 
+import dataclasses
 import math
 
 import equinox as eqx
@@ -25,6 +26,7 @@ from edl.evaluate import (
 )
 from edl.evaluate.floor import METRICS_OF_FLOOR
 from edl.evaluate.skill_rollouts import last_states, uniform_policy
+from edl.evaluate.summary import bounds_of
 
 CORRIDOR = layouts.load("corridor_center")
 
@@ -217,6 +219,15 @@ def test_the_grid_of_a_box_contains_the_states_that_span_it():
     assert bins.tolist() == [0, 25, 49]
 
 
+def test_a_constant_feature_has_a_grid_too():
+    states = np.array([[0.0, 7.0], [2.0, 7.0], [1.0, 7.0]])
+    low, high = bounds_of(states)
+    np.testing.assert_allclose([low, high], [[-0.002, 6.5], [2.002, 7.5]])
+    evaluator = box_evaluator(states, dims=[0, 1])
+    bins = evaluator.bins.bin_of(jnp.asarray(states, jnp.float32))
+    assert (np.asarray(bins) < evaluator.bins.size).all()
+
+
 def test_targets_are_uniform_over_the_cells_and_reproducible():
     layout = layouts.load("square")
     one, other = maze_evaluator(layout), maze_evaluator(layout)
@@ -234,3 +245,5 @@ def test_data_metrics_of_an_explorer_and_of_an_oracle(evaluator):
     one_bin = 1 / (11 * 400)
     assert numbers == {"data_coverage": pytest.approx(2 * one_bin), "data_coverage_100k": pytest.approx(one_bin)}
     assert summarise_data(evaluator, None) == {"data_coverage": None, "data_coverage_100k": None}
+    sample = dataclasses.replace(experience, sampled=True)  # which of all steps were the first is not recorded
+    assert summarise_data(evaluator, sample) == {**numbers, "data_coverage_100k": None}

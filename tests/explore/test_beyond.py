@@ -178,6 +178,15 @@ def test_parts_are_recorded_as_episodes_without_jumps_and_only_so_many(in_parts)
     assert np.abs(np.diff(paths, axis=1)).max() < 1.0
 
 
+@pytest.mark.parametrize(("episodes", "unroll", "sampled"), [(12, 0, False), (11, 0, True), (99, 2, True)])
+def test_experience_that_is_a_sample_of_the_episodes_says_so(episodes, unroll, sampled):
+    """12 episodes are played: 4 of random actions, and 2 iterations of 4. Parts can be of more episodes."""
+    config = dataclasses.replace(CONFIG, episodes=episodes, unroll=unroll)
+    program = beyond(ENV, config)
+    states = jax.eval_shape(lambda key: program.finish(program.init(key)), KEY)
+    assert states.experience.sampled == sampled
+
+
 def test_the_networks_see_the_offset_to_the_goal():
     integrate = goal_input(ENV)
     np.testing.assert_array_equal(integrate(jnp.arange(4.0), jnp.array([5.0, 7.0])), [0, 1, 2, 3, 5, 7, 5, 6])

@@ -7,7 +7,7 @@ import numpy as np
 from edl.artifacts import Experience
 from edl.envs.gridworld import OneStep
 from edl.envs.rollout import Episode, Skill
-from edl.explore.collect import draw_states, empty_sample, record, record_sample, visited_states
+from edl.explore.collect import draw_states, empty_sample, flat_weights, record, record_sample, visited_states
 from tests.compiling import jit
 
 KEY = jax.random.key(0)
@@ -36,6 +36,11 @@ def test_states_are_drawn_in_proportion_to_their_weights():
     np.testing.assert_allclose(
         counts, [100, 200, 0, 400, 100, 0, 0, 0, 0], atol=1
     )  # systematic resampling: counts are exact up to one
+
+
+def test_all_visited_cells_have_the_same_weight():
+    states, real = visited_states(THREE)
+    np.testing.assert_array_equal(flat_weights(states, real, 2.0)[:5], [0.5, 0.5, 0.5, 0.5, 1.0])
 
 
 def test_all_samples_are_inside_the_region():

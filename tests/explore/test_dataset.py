@@ -8,6 +8,7 @@ import pytest
 
 from edl.config import ConfigError
 from edl.envs.maze import maze
+from edl.explore import dataset as module
 from edl.explore.dataset import dataset, load_dataset, load_experience
 from edl.explore.region import Region
 from edl.program import run_program
@@ -138,7 +139,7 @@ def test_missing_files_and_unknown_formats_are_rejected(tmp_path, monkeypatch):
         load_dataset(tmp_path / "two.npz")
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ConfigError, match=r"edl\[data\]"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[data\]'"):
         load_dataset(tmp_path / "a.parquet")
 
 
@@ -175,3 +176,10 @@ def test_unusable_episodes_are_rejected(tmp_path, arrays, message):
         load_experience(tmp_path / "log.npz", maze("square"))
     with pytest.raises(ConfigError, match=r"must be a \.npz file"):
         load_experience(tmp_path / "log.csv", maze("square"))
+
+
+def test_an_empty_region_is_described_by_all_states_of_a_long_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "CHUNK_ROWS", 2)
+    path = write(tmp_path / "long.npy", np.array([[-5.0, 0.0], [1.0, 0.0], [2.0, 1.0], [3.0, 1.0], [0.0, 9.0]]))
+    with pytest.raises(ConfigError, match=r"none of the 5 states of .*\(s0 from -5 to 3, s1 from 0 to 9\)"):
+        load_dataset(path, 2, Region("x>2.5 and y>8"))

@@ -89,11 +89,14 @@ def test_samples_are_visited_states_and_more_uniform_than_the_visits(explored):
     assert shares.std() < 0.9 * visit_shares.std()
 
 
-def test_the_first_states_of_episodes_have_no_more_weight_than_others(explored):
-    """All episodes start in one cell. The share of samples there is that of any other cell."""
-    _, states, _ = explored
-    near_start = np.abs(np.asarray(states.samples)).max(axis=1) < 0.5
-    assert near_start.mean() < 1.4 / len(LAYOUT.cells)
+def test_every_visited_cell_has_the_same_share_of_the_samples_also_where_episodes_start(explored):
+    state, states, _ = explored
+
+    def cells_in(points):
+        return np.asarray(jax.vmap(lambda s: cell_of(s / state.graph.unit, CONFIG.cell))(points.reshape(-1, 2)))
+
+    visited = np.unique(cells_in(states.experience.paths))
+    assert np.bincount(cells_in(states.samples)).max() <= CONFIG.num_samples / len(visited) + 1
 
 
 def test_all_samples_are_in_the_region(explored):

@@ -89,6 +89,17 @@ def test_p_of_s_is_the_mixture(iterations):
     assert len(np.unique(paths.reshape(-1, 2), axis=0)) > 25
 
 
+@pytest.mark.parametrize(("iterations", "rounds"), [(9, 3), (9, 4), (100, 7), (100, 51), (5, 5), (5, 1)])
+def test_every_number_of_rounds_is_honoured(iterations, rounds):
+    """Rounds have the same length if that is possible, and else lengths that differ by one."""
+    config = MaxEntConfig(iterations=iterations, rounds=rounds)
+    ends = [i for i in range(1, iterations) if joins_mixture(jnp.int32(i), config)]
+    lengths = np.diff([-1, *([0] if rounds == iterations else []), *ends])
+    assert len(lengths) == rounds
+    assert set(lengths) <= {iterations // rounds, -(-iterations // rounds)}
+    assert ends[-1] == iterations - 1
+
+
 def test_too_many_rounds_are_rejected():
     with pytest.raises(ConfigError, match=r"rounds must be at most iterations=9 \(got 20\)"):
         maxent(ENV, MaxEntConfig(iterations=9, rounds=20))

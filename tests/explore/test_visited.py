@@ -5,7 +5,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edl.explore.visited import centre_and_distance, empty_cells, empty_particles, unit_of_spread
+from edl.config import ConfigError
+from edl.explore.beyond import BeyondConfig
+from edl.explore.hindsight import HindsightConfig
+from edl.explore.visited import (
+    CellSet,
+    ParticleSet,
+    centre_and_distance,
+    empty_cells,
+    empty_particles,
+    empty_set,
+    unit_of_spread,
+)
 
 KEYS = jax.random.split(jax.random.key(0), 8)
 ONES = jnp.ones(2)
@@ -160,3 +171,11 @@ def test_few_particles_are_all_kept():
     stored, weights = visited.visited()
     np.testing.assert_array_equal(weights, [1] * 5 + [0] * 11)
     np.testing.assert_allclose(np.sort(stored[:5], axis=0), np.sort(states, axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("config", [BeyondConfig, HindsightConfig])
+def test_the_kind_of_set_depends_on_the_number_of_features(config):
+    assert isinstance(empty_set(jnp.ones(4), config(cells=16)), CellSet)
+    assert isinstance(empty_set(jnp.ones(5), config(cells=16)), ParticleSet)
+    with pytest.raises(ConfigError, match=r"cells must be at least 8 for 3 features \(got 7\)"):
+        empty_set(jnp.ones(3), config(cells=7))

@@ -145,3 +145,9 @@ def test_farthest_landmarks_are_those_of_states_far_from_each_other():
     graph = graph_on_a_line([0.0, 1.0, 5.0, 9.0], [])
     chosen = farthest_landmarks(graph, jnp.array([[0.1], [0.2], [9.0], [5.1], [8.8]]), 3)
     assert sorted(chosen.tolist()) == [0, 2, 3]
+
+
+@pytest.mark.parametrize(("capacity", "count", "thinned"), [(32, 16, False), (32, 17, True), (80, 40, False)])
+def test_a_small_graph_is_thinned_out_when_half_of_it_is_used(capacity, count, thinned):
+    graph = graph_on_a_line(np.arange(count) * 0.55, [], free_rows=capacity - count)
+    assert (jit(make_room)(graph).spacing > graph.spacing) == thinned

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from edl.artifacts import SkillPolicy
-from edl.envs.gridworld import gridworld
+from edl.envs.clock import timed_env
+from edl.envs.gridworld import GridWorld, gridworld
+from edl.envs.rollout import Skill, rollout
 from edl.hierarchy import ControlConfig, controller, play_tasks, ppo_without_skills, zero_shot_success
-from edl.hierarchy.controller import steps_per_task, succeeded
+from edl.hierarchy.controller import sparse_goal_objective, steps_per_task, succeeded
 from edl.hierarchy.envs import goal_env, skill_action_env
 from edl.nets.distributions import Categorical
 from edl.nets.mlp import MLP
@@ -47,7 +49,7 @@ def test_skill_action_env_holds_the_skill_and_terminates_if_an_inner_step_does()
     assert (env.horizon, env.action_space.n) == (HORIZON // HOLD, 4)
     state = env.reset(KEY)
     right, up = (env.step(KEY, state, jnp.int32(action)) for action in (RIGHT, UP))
-    np.testing.assert_array_equal(right.observation, [HOLD, 0])
+    np.testing.assert_array_equal(right.observation, [2, 0])  # where the inner env terminated
     np.testing.assert_array_equal(up.observation, [0, HOLD])
     assert right.terminated
     assert not up.terminated
@@ -104,3 +106,40 @@ def test_zero_shot_plays_one_skill_for_the_whole_episode():
     codes = jnp.stack([CODES[RIGHT], CODES[RIGHT]])
     success = jit(lambda key: zero_shot_success(key, GRID, POLICY, codes, GOALS, RADIUS, 5))(KEY)
     np.testing.assert_array_equal(success, [0.0, 1.0])
+
+
+def row_with_a_hole(hole):
+    """A row of tiles whose start is at its left. It terminates at the tile ``hole``, as if the agent fell into it."""
+    shape, zeros = jnp.array([9, 1], jnp.int32), jnp.zeros(2, jnp.int32)
+    return GridWorld(shape=shape, start=zeros, end=jnp.array([hole, 0], jnp.int32), horizon=HORIZON)
+
+
+@pytest.mark.parametrize(("hole", "goal", "reached"), [(2, 3, False), (3, 2, True), (2, 2, True), (6, 5, True)])
+def test_only_the_goal_is_a_success_and_a_termination_before_it_is_a_failure(hole, goal, reached):
+    env, place = row_with_a_hole(hole), jnp.array([float(goal), 0.0])
+    codes = CODES[RIGHT][None]
+    success = jit(lambda key: zero_shot_success(key, env, POLICY, codes, place[None], RADIUS, 3))(KEY)
+    assert success == float(reached)
+    # A controller that always goes to the right, for 4 steps at a time, even after the inner env has terminated.
+    task = skill_action_env(goal_env(env, place, RADIUS), POLICY, HOLD)
+    episode = rollout(
+        KEY, task, lambda key, seen, code: (jnp.int32(RIGHT), jnp.zeros(0)), Skill(CODES[0], jnp.int32(0))
+    )
+    assert jnp.any(episode.terminated)
+    assert succeeded(episode) == reached
+    rewards = sparse_goal_objective().reward(None, episode)
+    np.testing.assert_array_equal(rewards, reached * np.eye(HORIZON // HOLD)[int(goal > HOLD)])
+
+
+def test_wrappers_are_as_slow_to_compile_as_the_env_inside():
+    class Slow(GridWorld):
+        @property
+        def slow_to_compile(self):
+            return True
+
+    slow = Slow(GRID.shape, GRID.start, GRID.end, horizon=HORIZON)
+    for env, expected in ((GRID, False), (slow, True)):
+        task = goal_env(env, GOALS[0], RADIUS)
+        assert [each.slow_to_compile for each in (task, skill_action_env(task, POLICY, HOLD), timed_env(env))] == [
+            expected
+        ] * 3

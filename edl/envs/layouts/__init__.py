@@ -53,7 +53,7 @@ class Layout:
         return self.cells.min(axis=0) - 0.5, self.cells.max(axis=0) + 0.5
 
     def contains(self, points: np.ndarray) -> np.ndarray:
-        """Whether each row of ``points`` lies in a cell of the maze, or on its edge."""
+        """Whether each row of ``points`` lies in a cell of the maze."""
         low, high = self.bounds
         size = np.rint(high - low).astype(int)
         is_cell = np.zeros(size, bool)

@@ -40,7 +40,6 @@ class MjxEnv(Env):
 
     @property
     def features_are_lengths(self) -> bool:
-        """Whether all features are positions in the world. They then share a unit, which angles do not."""
         return are_lengths(self.selection, self.physics.model)
 
     @property

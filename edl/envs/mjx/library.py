@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from edl.config import ConfigError, check
 
-INSTALL = "pip install 'edl[mjx]'"
+INSTALL = "in a checkout, pip install '.[mjx]'"
 GYM_MODELS = pathlib.Path("envs", "mujoco", "assets")
 """The folder of Gym's models in the package gymnasium."""
 TRACING = threading.RLock()
