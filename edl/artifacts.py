@@ -26,7 +26,7 @@ from edl.types import Key, Scalar
 
 
 class Experience(eqx.Module):
-    """The episodes that an explorer played, in the order of play.
+    """The episodes that an explorer played, in the order of play; all of them, or a uniform sample (``sampled``).
 
     ``paths`` are the features of the states of ``e`` episodes; only the first ``lengths[i] + 1`` entries of row i are
     real. The arrays have their full size from the start: episodes that are not played yet have length 0.
@@ -35,6 +35,7 @@ class Experience(eqx.Module):
     paths: Float[Array, "*seeds e t1 s"]
     actions: Array
     lengths: Int[Array, "*seeds e"]
+    sampled: bool = eqx.field(static=True, default=False)
 
 
 class States(eqx.Module):

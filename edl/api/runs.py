@@ -244,11 +244,14 @@ class Run:
         check(self._one_seed, "this run has several seeds. Choose one: run.seeds[0].")
         if self._index is None:
             return self._all
+        self._all.check_seed(self._index)
         one = slice(self._index, self._index + 1)
         states, skills, policy = jax.tree.map(
             lambda leaf: leaf[one], (self._all.states, self._all.skills, self._all.policy)
         )
-        return dataclasses.replace(self._all, config=self.config, states=states, skills=skills, policy=policy)
+        return dataclasses.replace(
+            self._all, config=self.config, states=states, skills=skills, policy=policy, failed={}
+        )
 
     def _learned(self, what: str) -> SkillPolicy:
         """The policy of the run's only seed."""

@@ -25,7 +25,7 @@ def build_config(env: str, settings: Mapping[str, Any]) -> RunConfig:
     plain, nested, changes = split_settings(settings)
     config = dataclasses.replace(with_changes(RunConfig(), plain, ""), env=env)
     for name, value in nested.items():
-        check_settings(config, name, value)
+        check_method_config(config, name, value)
     config = dataclasses.replace(config, **nested)
     for name in sorted(changes, key=lambda name: name == "scout"):  # the learner decides whether there is a scout
         completed = complete(config)
@@ -72,7 +72,7 @@ def _merge(into: dict[str, Any], changes: Mapping[str, Any]) -> None:
             into[name] = dict(value) if isinstance(value, Mapping) else value
 
 
-def check_settings(config: RunConfig, name: str, value: Any) -> None:
+def check_method_config(config: RunConfig, name: str, value: Any) -> None:
     """Reject settings of a method that are not its config."""
     expected = config_type(config, name)
     if expected is not None and not isinstance(value, expected):

@@ -5,6 +5,7 @@ Nothing heavy is imported before a command needs it, so ``edl --help`` is instan
 
 import contextlib
 import difflib
+import errno
 import importlib
 import os
 import signal
@@ -42,6 +43,15 @@ examples:
   edl run --env my_maze.txt --explore dataset:states.npz --num-seeds 10
   edl run --out runs/square --resume
 """
+BAD_PATHS = (
+    errno.EACCES,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.ENOTDIR,
+    errno.EROFS,
+)
+"""Errors of the system that mean a path on the command line: a long name, a file instead of a folder, no permission."""
 STOPPED = {130: "Ctrl-C", 143: "SIGTERM", 129: "SIGHUP"}
 """Exit statuses of a command that a signal has stopped: 128 and the number of the signal."""
 
@@ -117,6 +127,9 @@ def run_command(command: str, words: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
+        if error.errno in BAD_PATHS:
+            where = "" if error.filename is None else f" ({str(error.filename)!r})"
+            return print_error(f"edl {command}: {error.strerror}{where}. Choose another path.")
         return print_error(f"edl {command}: {error}. All files that were written are complete.", status=1)
     except (MemoryError, RuntimeError) as error:  # XLA raises a RuntimeError
         from edl.runs.lanes import is_out_of_memory

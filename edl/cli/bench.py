@@ -16,7 +16,7 @@ from rich.text import Text
 
 from edl.bench.bench import PARTS, BenchResult, bench
 from edl.cli.console import new_console, print_line
-from edl.runs.store import plain
+from edl.runs.store import check_writable, plain, write_file
 
 ABOUT = "Measure steps and updates per second, time to quality, and memory: medians and spread over rounds."
 
@@ -37,12 +37,14 @@ def main(words: list[str]) -> int:
     parts = "; ".join(f"{name}: {about}" for name, about in PARTS.items())
     options = tyro.cli(Options, args=words, prog="edl bench", description=f"{ABOUT} Parts: {parts}.")
     console = new_console()
+    if options.out is not None:
+        check_writable(options.out)
     only = [name.strip() for name in options.only.split(",") if name.strip()]
     with without_compile_cache():
         result = bench(only, options.quick, lambda line: console.print(line, style="dim"))
     print_result(console, result)
     if options.out is not None:
-        options.out.write_text(json.dumps(as_json(result), indent=2) + "\n")
+        write_file(options.out, (json.dumps(as_json(result), indent=2) + "\n").encode())
     return 0
 
 

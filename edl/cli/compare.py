@@ -42,7 +42,7 @@ PAGE = "compare.html"
 
 def main(words: list[str]) -> int:
     options = tyro.cli(Options, args=with_page_name(words), prog="edl compare", description=ABOUT)
-    check(len(options.runs) > 0, "edl compare needs at least one run: pass the folders of runs.")
+    check(len(options.runs) > 0, "needs at least one run: pass the folders of runs.")
     if options.plot is not None:
         check(options.plot.suffix in (".png", ".svg"), f"--plot must end in .png or .svg (got {options.plot}).")
     page = None if options.page is None else page_of(options.runs)

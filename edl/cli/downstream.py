@@ -57,7 +57,7 @@ class Options:
 
 def main(words: list[str]) -> int:
     options = tyro.cli(Options, args=words, prog="edl downstream", description=ABOUT)
-    check(len(options.runs) > 0, "edl downstream needs at least one run: pass the folders of runs.")
+    check(len(options.runs) > 0, "needs at least one run: pass the folders of runs.")
     check_numbers(options)
     names_of(options.runs)  # rejects a run that is named twice
     with contextlib.ExitStack() as locks:

@@ -9,9 +9,9 @@ from edl.cli.options import EnvAgain, RunFolder
 from edl.cli.summary import print_summary
 from edl.evaluate.metrics import definitions_note
 from edl.runs import store
-from edl.runs.cross_check import cross_check, describe_cross_check
+from edl.runs.cross_check import check_is_robot, cross_check, describe_cross_check
 from edl.runs.evaluation import reevaluate
-from edl.runs.result import read_metrics
+from edl.runs.result import load_run, read_metrics
 
 ABOUT = "Compute the metrics of a run again, and write metrics.json."
 
@@ -36,6 +36,8 @@ def main(words: list[str]) -> int:
     options = tyro.cli(EvaluateOptions, args=words, prog="edl evaluate", description=ABOUT)
     folder = store.open_run(options.run)
     with store.locked(folder):
+        if options.cross_check:
+            check_is_robot(load_run(options.run, env=options.env, with_metrics=False))  # before anything is played
         before = read_metrics(folder, damaged_is_none=True) or {}
         run, _ = reevaluate(options.run, env=options.env)
         checked = {"cross_check": cross_check(run)} if options.cross_check else {}

@@ -23,10 +23,10 @@ from edl.runs.executors import check_executor
 from edl.runs.executors.processes import disable_preallocation
 from edl.runs.interrupt import interrupted
 from edl.runs.loggers import log_to
-from edl.runs.many_seeds import execute_seeds
+from edl.runs.many_seeds import execute_seeds, seeds_folder
 from edl.runs.presets import complete, from_json
 from edl.runs.progress import Progress
-from edl.runs.result import Run
+from edl.runs.result import Run, saved_config
 from edl.runs.session import read_progress
 from edl.runs.sweep import Execution
 
@@ -52,29 +52,30 @@ def start_run(
     if until is None:
         check_executor(parsed.executor, parsed.workers, parsed.address)
         if parsed.executor != "local":
-            return _run_seeds(words, command, parsed, config, out)
+            return _run_seeds(words, command, parsed, config, out, resume)
 
     def work(progress: Progress) -> Run:
         with log_to(parsed.log, out, config, progress) as logged:
             return runs.execute_run(config, out=out, resume=resume, until=until, progress=logged)
 
-    return _with_progress(work, lambda: _after_interrupt(out, f"{command} --out {_quoted(out)} --resume"))
+    again = f"{command} --out {_quoted(out)} --resume{_log_flag(parsed.log)}"
+    return _with_progress(work, lambda: _after_interrupt(out, again))
 
 
-def _run_seeds(words: list[str], command: str, parsed: Any, config: RunConfig, out: str | Path | None) -> int:
+def _run_seeds(
+    words: list[str], command: str, parsed: Any, config: RunConfig, out: str | Path | None, resume: bool
+) -> int:
     """Run the seeds in chunks on an executor, and show the state of all of them."""
     if out is None:
         raise ConfigError("resume needs the run's folder: pass --out DIR.")
     check(parsed.log == "none", f"--log {parsed.log} needs --executor local: seeds on an executor have no common log.")
     disable_preallocation()  # before JAX uses a device: workers may share it with this process
-    envs = () if parsed.env is None or ":" not in parsed.env else (parsed.env,)
+    envs = () if parsed.env is None else (parsed.env,)
     execution = Execution(parsed.executor, parsed.workers, parsed.address, envs=envs)
 
     def work(progress: Progress) -> Run:
         with sweep_display(new_console()) as display:
-            return execute_seeds(
-                config, out, resume=parsed.resume, execution=execution, progress=progress, watcher=display
-            )
+            return execute_seeds(config, out, resume=resume, execution=execution, progress=progress, watcher=display)
 
     again = words if "--resume" in words else [*words, "--resume"]
     again = again if parsed.out else [*again, "--out", str(out)]
@@ -102,7 +103,8 @@ def extend_run(words: list[str], stage: str, about: str, flags: Sequence[str], n
             return runs.extend(source, stage, config, out=parsed.out, progress=logged)
 
     again = shlex.join([stage, *words]) if rest and parsed.out is None else None
-    return _with_progress(work, lambda: _after_interrupt(out, _command_after_stage(stage, out, again)))
+    log = _log_flag(parsed.log)
+    return _with_progress(work, lambda: _after_interrupt(out, _command_after_stage(stage, out, again, log)))
 
 
 def first_argument(words: list[str]) -> tuple[str | None, list[str]]:
@@ -116,6 +118,7 @@ def _saved_config(source: str, words: Sequence[str]) -> RunConfig:
     if env is not None:
         allow_import(env)
     folder = store.open_run(source)
+    saved_config(folder)  # rejects a config that names a file, before anything opens that file
     overrides = {} if discoverer is None else {"discover": discoverer}
     return from_json(folder.read_json(store.CONFIG), str(folder.place(store.CONFIG)), **overrides)
 
@@ -140,7 +143,7 @@ def _after_interrupt(out: str | Path | None, command: str) -> str:
     return f"Continue with: edl {command}{'' if '--env' in command else env_flag(env)}"
 
 
-def _command_after_stage(stage: str, out: str | Path, again: str | None) -> str:
+def _command_after_stage(stage: str, out: str | Path, again: str | None, log: str) -> str:
     """The command that continues after an interrupt in ``edl discover`` or ``edl learn``, or in their evaluation.
 
     ``again`` is the interrupted command if it has flags and works in the folder of the run: they may not be saved yet.
@@ -149,16 +152,20 @@ def _command_after_stage(stage: str, out: str | Path, again: str | None) -> str:
     if again is not None and not finished:
         return again
     if stage == "learn":
-        return f"run --out {_quoted(out)} --resume"
-    return f"{'figure' if finished else stage} {_quoted(out)}"
+        return f"run --out {_quoted(out)} --resume{log}"
+    return f"figure {_quoted(out)}" if finished else f"{stage} {_quoted(out)}{log}"
 
 
 def _starts_again(words: Sequence[str], out: str | None) -> bool:
     """Whether ``--resume`` starts a run: it was killed before it wrote anything, and the words have its settings."""
-    if out is None or (Path(out) / store.CONFIG).is_file():
+    if out is None or any((Path(folder) / store.CONFIG).is_file() for folder in (out, seeds_folder(out))):
         return False
     flags = {word.partition("=")[0] for word in words if word.startswith("--")}
-    return bool(flags - {"--out", "--resume"})
+    return bool(flags - {"--out", "--resume", "--log", *(f"--{name}" for name in EXECUTION)})
+
+
+def _log_flag(target: str) -> str:
+    return "" if target == "none" else f" --log {target}"
 
 
 def _free_folder(config: RunConfig) -> Path:

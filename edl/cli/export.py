@@ -9,7 +9,7 @@ import tyro
 
 from edl.cli.console import new_console, print_labelled
 from edl.cli.options import EnvAgain, RunFolder
-from edl.config import ConfigError, check
+from edl.config import ConfigError
 from edl.runs import store
 from edl.runs.result import Run, load
 
@@ -38,10 +38,7 @@ def main(words: list[str]) -> int:
         raise ConfigError(f"{options.run!r} has no policy. Run `edl learn {shlex.quote(options.run)}` first.")
     suffix, data = (".onnx", _onnx(run, options)) if options.format == "onnx" else (".py", _numpy(run, options))
     place = Path(options.run) / f"policy{suffix}" if options.out is None else options.out
-    check(
-        place.parent.is_dir(), f"the folder {str(place.parent)!r} does not exist. Create it, or choose another --out."
-    )
-    check(not place.is_dir(), f"--out must be a file ({str(place)!r} is a folder). Choose another --out.")
+    store.check_writable(place)
     store.write_file(place, data)
     print_labelled(new_console(), "wrote", str(place))
     return 0

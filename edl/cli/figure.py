@@ -45,10 +45,13 @@ def main(words: list[str]) -> int:
 
 def draw_only(options: FigureOptions) -> int:
     """Draw some of the figures of the run's first seed."""
+    from edl.figures import FIGURES, OTHER_CAPTIONS
     from edl.figures.style import to_pdf, to_png, to_svg
 
     if options.format == "gif":
         return animate(options)
+    for name in options.only:
+        check_name(name, {**FIGURES, **OTHER_CAPTIONS}, "figure")  # before anything is played
     run = load(options.run, env=options.env)
     drawn = draw_run(run, options.dims)
     for name in options.only:

@@ -64,7 +64,7 @@ FLAGS = {
     "discover": Flag("Name of a discoverer (see `edl list`).", "NAME"),
     "preset": Flag(f"Source of the default settings: {' or '.join(RECIPES)}."),
     "num_skills": Flag("Number of skills.", type=int),
-    "num_seeds": Flag("Number of seeds. All seeds run in one program.", type=int),
+    "num_seeds": Flag("Number of seeds. As many seeds at a time as suit the devices.", type=int),
     "seed": Flag("First seed.", type=int),
     "region": Flag("Restrict p(s) to a region, e.g. 'x > 0 and abs(y) < 2'.", "EXPRESSION"),
     "out": Flag("Folder of the run. By default runs/ENV-METHOD, with a number if it exists.", "DIR"),
@@ -81,7 +81,7 @@ FLAGS = {
     ),
     "log": Flag(
         "Also log to this tool. csv writes RUN-log.csv and tensorboard RUN-tensorboard, next to the folder of the run. "
-        "tensorboard and wandb need pip install 'edl[log]'.",
+        "tensorboard and wandb need more packages: in a checkout, pip install '.[log]'.",
         type=LogTarget,
         default="none",
     ),

@@ -37,7 +37,7 @@ def main(words: list[str]) -> int:
         from edl.studio.server import make_app
     except ImportError as error:
         raise ConfigError(
-            f"edl studio needs the extra 'studio' ({error}). Install it: pip install 'edl[studio]'."
+            f"edl studio needs the extra 'studio' ({error}). In a checkout, pip install '.[studio]'."
         ) from error
     options.runs.mkdir(parents=True, exist_ok=True)
     listener = listen(options.port)

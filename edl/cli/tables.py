@@ -82,7 +82,10 @@ def main(words: list[str]) -> int:
     for page in pages:
         if not page.is_file():
             raise ConfigError(f"page {str(page)!r} does not exist. Check --pages.")
-    if not (options.fill or options.check):
+    to_measure = not (options.fill or options.check)
+    is_new = to_measure and not options.out.exists()
+    check(is_new or options.out.is_dir(), f"--out must be the folder of the tables (got {str(options.out)!r}).")
+    if to_measure:
         failures = measure(names, options, words, console)
     folder, write = Folder(options.out), not options.check
     changed = [*fill_pages(pages, folder, write=write), *fill_files(folder, write=write)]

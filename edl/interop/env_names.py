@@ -277,7 +277,8 @@ def _call(name: str, factory: Callable[[], Any]) -> Any:
         # Gymnasium's DependencyNotInstalled is not an ImportError, and Gymnasium may not be installed itself.
         if isinstance(error, ImportError) or type(error).__name__ == "DependencyNotInstalled":
             raise ConfigError(
-                f"env {name!r} needs a package that is not installed: {error}. For MuJoCo: pip install 'edl[mujoco]'."
+                f"env {name!r} needs a package that is not installed: {error}. For MuJoCo, in a checkout, "
+                "pip install '.[mujoco]'."
             ) from error
         raise ConfigError(
             f"env {name!r} cannot be made ({type(error).__name__}: {error}). Check the name: it must be a Gymnasium "

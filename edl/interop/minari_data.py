@@ -79,7 +79,8 @@ def _import_minari(dataset_id: str) -> ModuleType:
         import minari
     except ImportError as error:
         raise ConfigError(
-            f"dataset {dataset_id!r} needs minari, which is not installed: pip install 'edl[data]', or use a file."
+            f"dataset {dataset_id!r} needs minari, which is not installed. In a checkout, "
+            "pip install '.[data]'. Or use a file."
         ) from error
     return minari
 

@@ -24,7 +24,8 @@ def to_onnx(skills: NumpySkills) -> bytes:
         from onnx import TensorProto, helper, numpy_helper
     except ImportError as error:
         raise ConfigError(
-            "ONNX export needs onnx, which is not installed: pip install 'edl[export]', or use --format numpy."
+            "ONNX export needs onnx, which is not installed. In a checkout, pip install '.[export]'. "
+            "Or use --format numpy."
         ) from error
     nodes: list[Any] = []
     constants: dict[str, np.ndarray] = {}

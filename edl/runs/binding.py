@@ -11,9 +11,9 @@ from typing import Any
 
 from jaxtyping import PyTree
 
-from edl.config import ConfigError
 from edl.runs import store, tensors
 from edl.runs.config import RunConfig
+from edl.runs.errors import RetryableError
 from edl.runs.pipeline import Stage, plan
 from edl.runs.store import Folder
 
@@ -55,7 +55,7 @@ def check_bound(folder: Folder, stage: Stage, config: RunConfig, data: bytes) ->
     place = folder.place(stage.file)
     found = tensors.notes_of(data, str(place)).get(NOTE)
     if found is not None and found != config_digest(stage, config, folder.read_json(store.CONFIG)):
-        raise ConfigError(
+        raise RetryableError(
             f"{place} was made with other settings than those in {folder.place(store.CONFIG)}. "
             f"Restore {store.CONFIG} from a copy. To use other settings, start a new run."
         )

@@ -28,8 +28,10 @@ from edl.interop.env_names import allow_import
 from edl.runs import store, tensors
 from edl.runs.chunks import Chunk
 from edl.runs.config import RunConfig
-from edl.runs.driver import Outline, Position, Tick
+from edl.runs.driver import Outline, Tick
+from edl.runs.errors import RetryableError
 from edl.runs.interrupt import Interrupt, catch_interrupts
+from edl.runs.lanes import SavedBatch, Spent
 from edl.runs.points import (
     FixedLanes,
     LaneContext,
@@ -116,22 +118,41 @@ def write_marker(folder: Folder, chunk: Chunk, failed: Mapping[str, str]) -> Non
     folder.write_json(DONE, {"chunk": chunk.name, "points": names, "failed": failed})
 
 
+def read_failed(folder: Folder, name: str = DONE) -> dict[str, str]:
+    """Why points of a chunk have failed, by their names, from its marker or from `FAILED`."""
+    found = folder.read_json(name)
+    failed = found.get("failed") if name == DONE and isinstance(found, dict) else found
+    if not isinstance(failed, dict) or not all(isinstance(reason, str) for reason in failed.values()):
+        raise RetryableError(
+            f"{folder.place(name)} is damaged: it must name the points that have failed. Delete it: "
+            "`edl sweep --resume` then runs this chunk again."
+        )
+    return failed
+
+
 def failures_of(points: Sequence[RunPoint]) -> dict[str, str]:
     return {point.name: point.failures[0] for point in points if point.failures}
 
 
 def open_points(task: ChunkTask) -> list[RunPoint]:
-    """The points of a chunk, with the failures that earlier chunks and attempts have recorded."""
+    """The points of a chunk, with the failures that earlier chunks and attempts have recorded.
+
+    If the folder of a point cannot be opened, the chunk does not run: without that point, the lanes of the others would
+    have other places, and the last bits of their results could differ.
+    """
     failed: dict[str, str] = {}
     for name in task.chunk.needs:
-        failed |= chunk_folder(task.sweep, name).read_json(DONE)["failed"]
+        failed |= read_failed(chunk_folder(task.sweep, name))
     if task.folder.has(FAILED):
-        failed |= task.folder.read_json(FAILED)
+        failed |= read_failed(task.folder, FAILED)
     points = []
     for each in task.chunk.points:
         path = Path(task.sweep) / POINTS / each.name
         store.remove_remnants(path)
-        points.append(open_point(each.name, each.config, path))
+        try:
+            points.append(open_point(each.name, each.config, path))
+        except ConfigError as error:
+            raise RetryableError(f"point {each.name}: {error}") from error
         points[-1].failures.extend([failed[each.name]] if each.name in failed else [])
     return points
 
@@ -151,6 +172,8 @@ def evaluate_points(
         try:
             if not point.failures:
                 context.interrupt.run_interruptible(lambda p=point, w=where: evaluate_point(p, w))
+        except RetryableError:
+            raise
         except ConfigError as error:
             point.failures.append(f"{point.name}: {error}")
     context.progress.stage_finished(f"evaluate{title}")
@@ -161,7 +184,7 @@ def is_done(sweep: str | Path, chunk: Chunk) -> bool:
     folder = chunk_folder(sweep, chunk.name)
     if not folder.has(DONE):
         return False
-    failed = folder.read_json(DONE)["failed"]
+    failed = read_failed(folder)
     for each in chunk.points:
         point = Folder(Path(sweep) / POINTS / each.name)
         if each.name in failed:
@@ -194,23 +217,25 @@ class StageCheckpoints:
     def __init__(self, keeper: Keeper, key: str):
         self.keeper, self.key = keeper, key
         self.saved, self.cost, self.last = time.perf_counter(), 0.0, 0
+        self.began, self.earlier = self.saved, Spent()
 
-    def load(self, lanes: Int[np.ndarray, " w"], facts: Outline) -> tuple[Position, list[dict[str, Any]]] | None:
+    def load(self, lanes: Int[np.ndarray, " w"], facts: Outline) -> SavedBatch | None:
         """The last position of the same lanes of the same stage."""
         folder = self.keeper.folder
         data, whose = read_checkpoint(folder), str(folder.place(store.CHECKPOINT))
-        self.saved, self.last = time.perf_counter(), 0
+        self.saved, self.last, self.earlier = time.perf_counter(), 0, Spent()
         if data is None or (notes := tensors.notes_of(data, whose)).get("key") != self._digest(lanes):
             return None
         state = tensors.decode(data, facts.state, whose, finite=False)
-        position, _ = position_of(notes, state, facts, len(lanes), whose)
+        position, spent = position_of(notes, state, facts, len(lanes), whose)
+        self.earlier = Spent(spent.get("seconds", 0.0), spent.get("compile_seconds", 0.0))
         rows = [{k: v if k == "iteration" else np.asarray(v, float) for k, v in row.items()} for row in notes["rows"]]
         self.last = position.iteration
         stage = self.key.partition(":")[0]
         self.keeper.resumed_at[stage] = position.iteration
-        earlier = folder.read_json(RESUMED) if folder.has(RESUMED) else []
-        folder.write_json(RESUMED, [*earlier, {"stage": stage, "iteration": position.iteration}])
-        return position, rows
+        before = folder.read_json(RESUMED) if folder.has(RESUMED) else []
+        folder.write_json(RESUMED, [*before, {"stage": stage, "iteration": position.iteration}])
+        return SavedBatch(position, rows, self.earlier)
 
     def after_tick(self, lanes: Int[np.ndarray, " w"], tick: Tick, rows: list[dict[str, Any]]) -> None:
         """Save the position if it is time, or if the work is about to stop."""
@@ -218,16 +243,19 @@ class StageCheckpoints:
         self.keeper.iterations += iteration - self.last
         self.last = iteration
         due = time.perf_counter() - self.saved > max(self.keeper.task.checkpoint_seconds, CHECKPOINT_COST * self.cost)
+        if tick.done:
+            self.began = time.perf_counter()  # the next batch of this stage begins
         if tick.done or not (due or self.keeper.interrupt.requested):
             return
         began = time.perf_counter()
+        spent = self.earlier.plus(began - self.began - tick.compile_seconds, tick.compile_seconds)
         notes = {
             "key": self._digest(lanes),
             "stage": self.key.partition(":")[0],
             "iteration": iteration,
             "sums": {name: value.tolist() for name, value in tick.position.sums.items()},
             "rows": [{k: v if k == "iteration" else v.tolist() for k, v in row.items()} for row in rows],
-            "spent": {},
+            "spent": spent._asdict(),
         }
         self.keeper.folder.save_checkpoint(tick.position.state, notes)
         self.saved = time.perf_counter()

@@ -73,7 +73,7 @@ class RunConfig:
     num_skills: int = 10
     """Number of skills."""
     num_seeds: int = 1
-    """Number of seeds. All of them run in one program."""
+    """Number of seeds. As many seeds at a time as suit the devices."""
     seed: int = 0
     """First seed."""
     region: Any = None

@@ -71,6 +71,12 @@ def cross_check(run: Run, num_rollouts: int = NUM_ROLLOUTS, within: float | None
     return found if floors is None else {**found, "floor": floors}
 
 
+def check_is_robot(run: Run) -> None:
+    """Reject a run in an env that MuJoCo cannot play."""
+    if not isinstance(run.env, MjxEnv | MjxMaze):
+        raise ConfigError(f"the cross-check needs the env of a robot (got env {run.config.env!r}).")
+
+
 def floors_of(run: Run, good: Sequence[int]) -> dict[str, list[dict[str, Any]]] | None:
     """The protocol of `edl.evaluate.floor` in both simulators, for the seeds ``good``; None if it does not apply.
 

@@ -145,6 +145,7 @@ def compare_runs(
 def _check(path: str, run: Run, first: Run, config: ControlConfig) -> None:
     if run.policy is None:
         raise ConfigError(f"{path!r} has no policy. Run `edl learn` first.")
+    run.check_no_seed_failed()
     if run.config.env != first.config.env:
         raise ConfigError(
             f"all runs must be in the same env (got {path!r} in {run.config.env!r} and the first run in "

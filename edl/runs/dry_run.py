@@ -22,7 +22,7 @@ BYTES_PER_ENV_STEP = 2048
 """More than the episodes of one iteration usually take in memory, per env step."""
 
 
-def check_settings(
+def dry_run(
     config: RunConfig, context: Context, known: Mapping[str, Any] | None = None, until: str | None = None
 ) -> None:
     """Reject settings that a run cannot finish with. ``known`` are artifacts of finished stages."""

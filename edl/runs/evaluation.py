@@ -27,11 +27,11 @@ from edl.evaluate.floor import (
     METRICS_OF_FLOOR,
     Trials,
     coverage_trials,
+    floor_protocol_applies,
     measure_floor,
     metrics_of_floor,
     play_seeds_trials,
     playable,
-    suits,
 )
 from edl.evaluate.metrics import CURRENT_DEFINITIONS
 from edl.evaluate.picking import (
@@ -157,7 +157,7 @@ def evaluate_floor(run: Run, play_in: PlayIn | None = None) -> list[dict[str, An
     """
     explorers = None if run.states is None else run.states.policy
     policy = explorers if run.policy is None else run.policy
-    if policy is None or not suits(run.env, run.layout):
+    if policy is None or not floor_protocol_applies(run.env, run.layout):
         return None
     skills = run.skills if run.policy is not None else None
     samples = None if run.states is None else run.states.samples
@@ -224,7 +224,7 @@ def compile_evaluation(config: RunConfig, context: Context, policy: PyTree, skil
     compile_once(discriminate_seeds, (), keys, episodes)
     first = None if goals is None else jax.ShapeDtypeStruct(goals.shape[1:], goals.dtype)
     compile_once(_play_random_actions, (policy.codes.shape[1],), env, first)
-    if suits(env, context.layout):
+    if floor_protocol_applies(env, context.layout):
         # Whether the run has samples only matters for which codes are drawn, and not for their shapes.
         trials = jax.eval_shape(jax.vmap(coverage_trials, (0, None, 0, None, None)), keys, env, policy, None, None)
         compile_once(play_seeds_trials, (), keys, env, jax.eval_shape(playable, policy), trials)
@@ -386,7 +386,7 @@ def draw_figures(run: Run, found: Evaluation) -> Drawings:
 
 
 def draw_run(run: Run, dims: str | None = None) -> dict[str, Any]:
-    """The figures of the run's first seed, by name, without the rest of the evaluation.
+    """The figures of the run's first seed that did not fail, by name, without the rest of the evaluation.
 
     ``dims`` are the features on the axes, e.g. "0,2" or "angle(0,1),2" (see `edl.figures.axes`).
     """
@@ -395,6 +395,7 @@ def draw_run(run: Run, dims: str | None = None) -> dict[str, Any]:
     if dims is not None and run.layout is not None:
         raise ConfigError(f"a maze is drawn in its own two dimensions (got dims={dims!r}). Leave out --dims.")
     axes = None if dims is None else parse_axes(dims, run.env.feature_size)
+    run = with_good_seeds(run)
     played = None if run.policy is None else _one_seed(_play(run)[0], 0)
     film = None if played is None else _film(run, played)
     drawn = figures_of(run, played, None, axes, film)
@@ -528,17 +529,13 @@ def _explored(run: Run, states: States, axes: Any = None) -> dict[str, Any]:
     samples, experience = project(np.asarray(states.samples[0]), axes), states.experience
     if experience is None:
         return figures.explore_figures(run.layout, samples)
-    bins, total = evaluator_of(run).bins, int(np.sum(np.asarray(experience.lengths[0])))
+    paths, lengths = project(np.asarray(experience.paths[0]), axes), np.asarray(experience.lengths[0])
+    if experience.sampled:  # coverage by the number of steps is unknown
+        return figures.explore_figures(run.layout, samples, paths=paths, lengths=lengths)
+    bins, total = evaluator_of(run).bins, int(np.sum(lengths))
     steps = np.unique(np.linspace(0, total, 101).astype(np.int32))
-    curves = quick_jit(_curves)(bins, experience, steps)
-    return figures.explore_figures(
-        run.layout,
-        samples,
-        paths=project(np.asarray(experience.paths[0]), axes),
-        lengths=np.asarray(experience.lengths[0]),
-        steps=steps,
-        coverage=np.asarray(curves),
-    )
+    curves = np.asarray(quick_jit(_curves)(bins, experience, steps))
+    return figures.explore_figures(run.layout, samples, paths=paths, lengths=lengths, steps=steps, coverage=curves)
 
 
 def _curves(bins: BinGrid, experience: Experience, steps: Int[Array, " c"]) -> Float[Array, "seeds c"]:

@@ -16,7 +16,7 @@ from edl.envs.mjx.env import MjxEnv, MjxMaze
 from edl.runtime.effort import Effort, options
 
 MAX_EXECUTABLES = 64
-"""Maximum number of cached executables."""
+"""Maximum number of cached executables per device. A run of EDL has about 20."""
 
 _executables: dict[tuple, Future] = {}
 _lock = threading.Lock()
@@ -37,8 +37,8 @@ def executable(
     key = (device, *request)
     with _lock:
         first = key not in _executables
-        future = _executables.setdefault(key, Future())
-        if len(_executables) > MAX_EXECUTABLES:
+        future = _executables[key] = _executables.pop(key, None) or Future()  # the last one used is the last one
+        if len(_executables) > MAX_EXECUTABLES * jax.local_device_count():
             del _executables[next(iter(_executables))]
     if first:
         try:

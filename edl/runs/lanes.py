@@ -1,8 +1,8 @@
 """Run some work for many lanes: as many at a time as memory allows, on all devices.
 
-A lane is one seed of one point of a sweep. A `Layout` says which lanes run side by side on which device. The program of
-a device has a fixed number of lanes, and a lane has a fixed place in it: on a CPU, the last bits of a result can depend
-on both. So the same layout gives the same bits in any process, after any interruption.
+A lane is one seed of one point of a sweep. A `LanePlacement` says which lanes run side by side on which device. The
+program of a device has a fixed number of lanes, and a lane has a fixed place in it: on a CPU, the last bits of a result
+can depend on both. So the same placement gives the same bits in any process, after any interruption.
 
 Out of memory: the batch is split in half and the work goes on. An env that raises an error fails alone: the batch is
 split until the lane is found.
@@ -45,7 +45,7 @@ OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
 """Words in the errors of XLA if an allocation fails."""
 
 
-class Layout(NamedTuple):
+class LanePlacement(NamedTuple):
     """One block of lanes per device. Every block is filled to ``width`` lanes by repeating its last lane."""
 
     blocks: tuple[Int[np.ndarray, " n"], ...]
@@ -57,16 +57,37 @@ class Layout(NamedTuple):
         return np.concatenate([block[np.minimum(places, len(block) - 1)] for block in self.blocks])
 
 
-def even_layout(total: int, devices: int) -> Layout:
+def even_placement(total: int, devices: int) -> LanePlacement:
     """All lanes, spread evenly over the devices."""
     width = math.ceil(total / devices)
-    return Layout(tuple(np.minimum(np.arange(i * width, (i + 1) * width), total - 1) for i in range(devices)), width)
+    blocks = tuple(np.minimum(np.arange(i * width, (i + 1) * width), total - 1) for i in range(devices))
+    return LanePlacement(blocks, width)
+
+
+class Spent(NamedTuple):
+    """Wall-clock seconds of some work, and those that went into compiling."""
+
+    seconds: float = 0.0
+    compile_seconds: float = 0.0
+
+    def plus(self, seconds: float, compile_seconds: float) -> "Spent":
+        return Spent(self.seconds + seconds, self.compile_seconds + compile_seconds)
+
+
+class SavedBatch(NamedTuple):
+    """A batch as an earlier process left it: its position, the rows of its log, and the time it had taken."""
+
+    position: Position
+    rows: list[dict[str, Any]]
+    spent: Spent
 
 
 class LaneBatch(NamedTuple):
-    """The results of some lanes, on the host, with the rows of their log and the time they took.
+    """The results of some lanes, on the host, with the rows of their log and the wall-clock time they took.
 
-    ``error`` is the message of an env that failed; the batch then has one lane, and its artifact is NaN.
+    The lanes ran side by side on so many ``devices``. ``earlier`` is the time that earlier processes spent on them;
+    `run_lanes` adds it to the other two. ``error`` is the message of an env that failed; the batch then has one lane,
+    and its artifact is NaN.
     """
 
     lanes: Int[np.ndarray, " w"]
@@ -77,6 +98,12 @@ class LaneBatch(NamedTuple):
     seconds: float
     compile_seconds: float
     error: str | None = None
+    devices: int = 1
+    earlier: Spent = Spent()
+
+    def share(self, lanes: int) -> float:
+        """The share of so many of its lanes in the time of their device. Those on several devices have all of it."""
+        return min(lanes * self.devices / len(self.lanes), 1.0)
 
 
 OnTick = Callable[[Tick, int, int, int], None]
@@ -87,8 +114,8 @@ OnTick = Callable[[Tick, int, int, int], None]
 class LaneCheckpoints(Protocol):
     """Keeps the position of a batch while it runs. ``lanes`` and the program identify the batch."""
 
-    def load(self, lanes: Int[np.ndarray, " w"], facts: Outline) -> tuple[Position, list[dict[str, Any]]] | None:
-        """The last position, and the rows of the log up to it."""
+    def load(self, lanes: Int[np.ndarray, " w"], facts: Outline) -> SavedBatch | None:
+        """The last position, the rows of the log up to it, and the time spent."""
 
     def after_tick(self, lanes: Int[np.ndarray, " w"], tick: Tick, rows: list[dict[str, Any]]) -> None:
         """Save the position if it is time."""
@@ -113,21 +140,22 @@ class LaneRunner(NamedTuple):
     checkpoints: LaneCheckpoints = NoCheckpoints()
 
 
-def run_lanes(work: Work, keys: Keys, layout: Layout, runner: LaneRunner) -> Iterator[LaneBatch]:
+def run_lanes(work: Work, keys: Keys, placement: LanePlacement, runner: LaneRunner) -> Iterator[LaneBatch]:
     """Run some work for every key, batch by batch."""
-    devices, began = len(layout.blocks), time.perf_counter()
-    every = keys[jnp.asarray(layout.batch(0, layout.width))]
+    devices, began = len(placement.blocks), time.perf_counter()
+    every = keys[jnp.asarray(placement.batch(0, placement.width))]
     most = min(len(every), runner.max_lanes or len(every))
     width = runner.run_interruptible(lambda: fitting_width(work, every, most, runner.mesh)) // devices
     compiled = time.perf_counter() - began  # finding the width has compiled the program
     start, batch = 0, 0
-    while start < layout.width:
-        batches = batch + math.ceil((layout.width - start) / width)
+    while start < placement.width:
+        batches = batch + math.ceil((placement.width - start) / width)
         try:
-            for found in run_isolated(work, keys, layout.batch(start, width), runner, (batch, batches)):
+            for found in run_isolated(work, keys, placement.batch(start, width), runner, (batch, batches)):
                 compile_seconds = found.compile_seconds + compiled
                 seconds = max(time.perf_counter() - began - compile_seconds, 0.0)
-                yield found._replace(seconds=seconds, compile_seconds=compile_seconds)
+                spent = found.earlier.plus(seconds, compile_seconds)
+                yield found._replace(seconds=spent.seconds, compile_seconds=spent.compile_seconds)
                 began, compiled = time.perf_counter(), 0.0
         except jax.errors.JaxRuntimeError as error:
             if not is_out_of_memory(error):
@@ -164,7 +192,7 @@ def run_batch(
     selected, position, compile_seconds = select_lanes(work, chosen), None, 0.0
     facts = outline(selected, width)
     saved = runner.checkpoints.load(chosen, facts)
-    start, rows = (None, []) if saved is None else saved
+    start, rows, earlier = saved or (None, [], Spent())
     for tick in advance(
         selected, keys[jnp.asarray(chosen)], start, mesh=mesh, run_interruptible=runner.run_interruptible
     ):
@@ -178,7 +206,18 @@ def run_batch(
     lanes, places = np.unique(chosen, return_index=True)
     artifact = jax.tree.map(lambda leaf: leaf[places], artifact)
     rows = [{name: v if name == "iteration" else v[places] for name, v in row.items()} for row in rows]
-    return LaneBatch(lanes, artifact, rows, position.iteration, facts.env_steps, 0.0, compile_seconds)
+    devices = 1 if mesh is None else mesh.size
+    return LaneBatch(
+        lanes,
+        artifact,
+        rows,
+        position.iteration,
+        facts.env_steps,
+        0.0,
+        compile_seconds,
+        devices=devices,
+        earlier=earlier,
+    )
 
 
 def failed_batch(work: Work, lane: int, message: str) -> LaneBatch:
@@ -230,9 +269,12 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def free_memory(devices: int) -> int:
-    """Bytes that one device may use."""
-    stats = jax.local_devices()[0].memory_stats()
-    if stats and "bytes_limit" in stats:
-        return int(DEVICE_SHARE * (stats["bytes_limit"] - stats.get("bytes_in_use", 0)))
+    """Bytes that each of so many devices may use. A thread with a default device runs on it, beside other threads."""
+    own = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]  JAX adds it at run time
+    used = [own] if isinstance(own, jax.Device) else jax.local_devices()[:devices]
+    stats = [each.memory_stats() or {} for each in used]
+    if all("bytes_limit" in each for each in stats):
+        return int(DEVICE_SHARE * min(each["bytes_limit"] - each.get("bytes_in_use", 0) for each in stats))
+    sharing = devices if own is None else jax.local_device_count()
     pages = "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"  # macOS has no free count
-    return int(HOST_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf(pages) / devices)
+    return int(HOST_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf(pages) / sharing)

@@ -1,7 +1,9 @@
 """Logging of a run to other tools: TensorBoard, Weights & Biases, or a CSV file. log.jsonl is always written.
 
 A logger is a `Progress`: it passes everything on to the display, and logs the metrics of every chunk by the number of
-environment steps (or of iterations, for a stage without an env). Values are means over seeds.
+environment steps (or of iterations, for a stage without an env). Values are means over the seeds that run together.
+That is all of them on an accelerator. On a CPU with fewer cores than seeds, they run in parts, one after the other, and
+each part has curves of its own: ``learn/loss/seeds_2-3``.
 """
 
 import contextlib
@@ -21,18 +23,22 @@ Write = Callable[[int, Mapping[str, float]], None]
 
 
 class LoggingProgress:
-    """Passes progress on to a display, and its metrics to ``write``."""
+    """Passes progress on to a display, and its metrics to a writer, which is opened when the first stage starts."""
 
-    def __init__(self, display: Progress, write: Write):
-        self.display, self.write = display, write
+    def __init__(self, display: Progress, open_writer: Callable[[], Write]):
+        self.display, self.open_writer = display, open_writer
+        self.write: Write | None = None
 
     def stage_started(self, stage: str, iterations: int) -> None:
+        self.write = self.write or self.open_writer()
         self.display.stage_started(stage, iterations)
 
     def stage_advanced(self, stage: str, progress: StageProgress) -> None:
         self.display.stage_advanced(stage, progress)
-        named = {f"{stage}/{name}": value for name, value in progress.metrics.items()}
-        self.write(progress.iteration * (progress.env_steps or 1), named)
+        assert self.write is not None  # the stage has started
+        part = f"/seeds_{progress.seeds}" if progress.seeds else ""
+        named = {f"{stage}/{name}{part}": value for name, value in progress.metrics.items()}
+        self.write((progress.iteration - progress.begin) * (progress.env_steps or 1), named)
 
     def stage_finished(self, stage: str) -> None:
         self.display.stage_finished(stage)
@@ -46,13 +52,15 @@ def log_to(target: LogTarget, out: str | Path | None, config: RunConfig, display
         return
     if out is None:
         raise ConfigError(f"log={target!r} needs the folder of a run: pass --out DIR.")
-    with WRITERS[target](Path(out), config) as write:
-        yield LoggingProgress(display, write)
+    if target in PACKAGES:
+        _import(target)  # a missing package is reported before anything is written
+    with contextlib.ExitStack() as stack:
+        yield LoggingProgress(display, lambda: stack.enter_context(WRITERS[target](Path(out), config)))
 
 
 @contextlib.contextmanager
 def _tensorboard(out: Path, config: RunConfig) -> Iterator[Write]:
-    writer = _import("tensorboardX", "tensorboard").SummaryWriter(str(out.with_name(f"{out.name}-tensorboard")))
+    writer = _import("tensorboard").SummaryWriter(str(out.with_name(f"{out.name}-tensorboard")))
 
     def write(step: int, metrics: Mapping[str, float]) -> None:
         for name, value in metrics.items():
@@ -67,7 +75,7 @@ def _tensorboard(out: Path, config: RunConfig) -> Iterator[Write]:
 @contextlib.contextmanager
 def _wandb(out: Path, config: RunConfig) -> Iterator[Write]:
     # Stages count their own steps, so wandb's own counter, which must not go back, is left alone.
-    session = _import("wandb", "wandb").init(project="edl", name=out.name, config=to_json(config))
+    session = _import("wandb").init(project="edl", name=out.name, config=to_json(config))
 
     def write(step: int, metrics: Mapping[str, float]) -> None:
         session.log({**metrics, "step": step})
@@ -94,17 +102,21 @@ def _csv(out: Path, config: RunConfig) -> Iterator[Write]:
         yield write
 
 
-def _import(module: str, target: str) -> Any:
+def _import(target: str) -> Any:
     import importlib
 
+    module = PACKAGES[target]
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise ConfigError(
-            f"log={target!r} needs {module}, which is not installed: pip install 'edl[log]', or use --log csv."
+            f"log={target!r} needs {module}, which is not installed. In a checkout, pip install '.[log]'. "
+            "Or use --log csv."
         ) from error
 
 
+PACKAGES = {"tensorboard": "tensorboardX", "wandb": "wandb"}
+"""The packages that loggers need."""
 WRITERS: dict[str, Callable[[Path, RunConfig], contextlib.AbstractContextManager[Write]]] = {
     "tensorboard": _tensorboard,
     "wandb": _wandb,

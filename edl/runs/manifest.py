@@ -10,7 +10,7 @@ import hashlib
 import json
 from typing import Any
 
-from edl.config import ConfigError
+from edl.runs.errors import RetryableError
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -33,7 +33,7 @@ def dump(files: Hashes) -> bytes:
 
 
 def parse(data: bytes, whose: str) -> Hashes:
-    """The hashes in manifest.json; a `ConfigError` if it is damaged or was written by a later version."""
+    """The hashes in manifest.json; a `RetryableError` if it is damaged or was written by a later version."""
     try:
         content = json.loads(data)
         checksum, files = content.pop("checksum"), content["files"]
@@ -41,12 +41,12 @@ def parse(data: bytes, whose: str) -> Hashes:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         whole, content, files = False, {}, {}
     if not whole:
-        raise ConfigError(
+        raise RetryableError(
             f"{whose} is damaged. Restore it from a copy, or delete it: the run can then be used, but changes to its "
             "files are no longer found."
         )
     if content["format"] != FORMAT:
-        raise ConfigError(
+        raise RetryableError(
             f"{whose} has format {content['format']}, and this version of edl reads format {FORMAT}. "
             "Use the version of edl that wrote the run."
         )

@@ -14,7 +14,9 @@ from jaxtyping import Int, PyTree
 
 from edl.config import ConfigError
 from edl.runs import store, tensors
+from edl.runs.config import RunConfig
 from edl.runs.driver import Work, first_lanes, outline
+from edl.runs.errors import RetryableError
 from edl.runs.store import Folder
 
 
@@ -31,6 +33,13 @@ class Part(NamedTuple):
     def count(self, total: int) -> int:
         """The number of lanes that are not repetitions."""
         return len(np.unique(self.lanes(total)))
+
+    def seeds(self, config: RunConfig) -> str:
+        """The first and the last seed of this part; nothing if it has all seeds."""
+        if self.width == config.num_seeds:
+            return ""
+        first = config.seed + self.number * self.width
+        return f"{first}-{first + self.count(config.num_seeds) - 1}"
 
     @property
     def file(self) -> str:
@@ -59,7 +68,7 @@ def load_part(
     skeleton = outline(work, part.width).artifact
     shapes = jax.eval_shape(lambda tree: first_lanes(tree, part.count(total)), skeleton)
     if not isinstance(notes.get("rows"), list) or not isinstance(notes.get("spent"), dict):
-        raise ConfigError(f"{whose} is damaged: its notes are invalid. {store.remedy(part.file)}")
+        raise RetryableError(f"{whose} is damaged: its notes are invalid. {store.remedy(part.file)}")
     return tensors.decode(data, shapes, whose, finite=False), notes
 
 

@@ -33,7 +33,15 @@ from edl.runs.driver import Tick, Work, lane_mesh, lanes_at_a_time, outline
 from edl.runs.evaluation import Evaluation
 from edl.runs.failures import blanked, failed_seeds, from_facts, repaired, to_facts
 from edl.runs.interrupt import Interrupt
-from edl.runs.lanes import LaneBatch, LaneCheckpoints, LaneRunner, Layout, NoCheckpoints, even_layout, run_lanes
+from edl.runs.lanes import (
+    LaneBatch,
+    LaneCheckpoints,
+    LanePlacement,
+    LaneRunner,
+    NoCheckpoints,
+    even_placement,
+    run_lanes,
+)
 from edl.runs.pipeline import Stage, has_explored, identity, plan, stage_keys, work_of
 from edl.runs.progress import Progress, StageProgress
 from edl.runs.resolve import Context, make_context, with_dataset
@@ -253,14 +261,15 @@ def run_missing(
         reached = batch * facts.iterations + tick.position.iteration
         update = StageProgress(reached, batches * facts.iterations, tick.rate, facts.env_steps * width, means)
         context.progress.stage_advanced(title, update)
-        context.interrupt.check()
+        if not tick.done:  # no checkpoint follows the last tick: the result is recorded first
+            context.interrupt.check()
 
     begins = np.cumsum([0, *(each.lanes for each in first)])
-    layout, mesh, checkpoints = lanes_of(stage, first, work, context)
+    placement, mesh, checkpoints = lanes_of(stage, first, work, context)
     most = None if context.fixed is not None else lanes_at_a_time(len(keys), work.inputs)
     runner = LaneRunner(mesh, context.interrupt.run_interruptible, on_tick, most, checkpoints)
     waiting, finished = list(range(len(first))), []
-    for batch in run_lanes(work, keys, layout, runner):
+    for batch in run_lanes(work, keys, placement, runner):
         finished.append(batch)
         known = np.concatenate([each.lanes for each in finished])
         for number in [i for i in waiting if np.isin(np.arange(begins[i], begins[i + 1]), known).all()]:
@@ -269,18 +278,20 @@ def run_missing(
         wanted = np.concatenate([np.arange(begins[i], begins[i + 1]) for i in waiting] or [[]])
         finished = [each for each in finished if np.isin(each.lanes, wanted).any()]  # the others are recorded
     context.progress.stage_finished(title)
+    context.interrupt.check()
 
 
 def lanes_of(
     stage: Stage, points: Sequence[RunPoint], work: Work, context: LaneContext
-) -> tuple[Layout, Mesh | None, LaneCheckpoints]:
+) -> tuple[LanePlacement, Mesh | None, LaneCheckpoints]:
     """Which lanes run side by side, and on which devices: all of them on all devices, or in fixed places on one."""
     total, fixed = sum(each.lanes for each in points), context.fixed
     if fixed is not None:
         key = ",".join(identity(stage, each.config) for each in points)
-        return Layout((np.arange(total),), fixed.widths[stage.name]), None, fixed.checkpoints(f"{stage.name}:{key}")
+        placement = LanePlacement((np.arange(total),), fixed.widths[stage.name])
+        return placement, None, fixed.checkpoints(f"{stage.name}:{key}")
     mesh = lane_mesh(total, work.inputs, context.devices)
-    return even_layout(total, 1 if mesh is None else mesh.size), mesh, NoCheckpoints()
+    return even_placement(total, 1 if mesh is None else mesh.size), mesh, NoCheckpoints()
 
 
 def write_result(
@@ -322,7 +333,10 @@ def stacked(trees: Sequence[PyTree], points: Sequence[RunPoint]) -> PyTree:
 
 
 class PointResult(NamedTuple):
-    """One stage of one point: its artifact, what it took, and its rows of the log."""
+    """One stage of one point: its artifact, what it took, and its rows of the log.
+
+    Its seconds are its share of the wall-clock time of its device: those of all points on a device add up to it.
+    """
 
     artifact: PyTree
     facts: dict[str, Any]
@@ -339,7 +353,7 @@ def point_result(stage: Stage, batches: Sequence[LaneBatch], point: RunPoint, be
         raise ConfigError(f"stage {stage.name!r}: {errors[0]}")
     for batch in batches:
         inside = np.flatnonzero((batch.lanes >= begin) & (batch.lanes < end))
-        share = len(inside) / len(batch.lanes)
+        share = batch.share(len(inside))
         seconds, compile_seconds = seconds + share * batch.seconds, compile_seconds + share * batch.compile_seconds
         parts.append(jax.tree.map(lambda leaf, inside=inside: leaf[inside], batch.artifact))
         logs.append([{k: v if k == "iteration" else v[inside] for k, v in row.items()} for row in batch.rows])
@@ -364,7 +378,7 @@ def point_result(stage: Stage, batches: Sequence[LaneBatch], point: RunPoint, be
     spent = {"seconds": seconds, "compile_seconds": compile_seconds}
     steps = {"iterations": iterations, "env_steps": iterations * env_steps}
     facts = {"identity": identity(stage, point.config), **spent, **steps, **to_facts(failed, point.config)}
-    return PointResult(blanked(artifact, before), facts, rows)
+    return PointResult(blanked(artifact, {**before, **failed}), facts, rows)
 
 
 def joined_rows(logs: Sequence[list[dict[str, Any]]], order: Int[np.ndarray, " n"]) -> list[dict[str, Any]]:

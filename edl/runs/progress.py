@@ -5,13 +5,19 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 
 class StageProgress(NamedTuple):
-    """How far a stage is. ``rate`` is in iterations per second; ``env_steps`` per iteration, over all lanes."""
+    """How far a stage is. ``rate`` is in iterations per second; ``env_steps`` per iteration, over all lanes.
+
+    If the seeds run in parts, ``seeds`` names those of the part, e.g. "2-3", and it started at iteration ``begin``.
+    ``metrics`` are means over the seeds that are running.
+    """
 
     iteration: int
     iterations: int
     rate: float
     env_steps: int
     metrics: Mapping[str, float]
+    begin: int = 0
+    seeds: str = ""
 
 
 @runtime_checkable

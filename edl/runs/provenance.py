@@ -14,8 +14,8 @@ from typing import Any
 import jax
 
 import edl
-from edl.config import ConfigError
 from edl.runs import manifest, store
+from edl.runs.errors import RetryableError
 
 NUMERIC_PACKAGES = ("jax", "jaxlib")
 """Packages whose version may change the bits of a result."""
@@ -46,7 +46,7 @@ def read_provenance(folder: store.Folder) -> dict[str, Any]:
     found = folder.read_json(store.PROVENANCE)
     if not isinstance(found, dict) or not isinstance(found.get("packages", {}), dict):
         place = folder.place(store.PROVENANCE)
-        raise ConfigError(f"{place} is damaged: it must be an object. {store.remedy(store.PROVENANCE)}")
+        raise RetryableError(f"{place} is damaged: it must be an object. {store.remedy(store.PROVENANCE)}")
     return found
 
 

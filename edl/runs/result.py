@@ -19,6 +19,7 @@ from edl.interop.numpy_skills import NumpySkills
 from edl.runs import store
 from edl.runs.config import RunConfig
 from edl.runs.driver import outline
+from edl.runs.errors import RetryableError
 from edl.runs.failures import from_facts, repaired
 from edl.runs.limits import check_sizes
 from edl.runs.pipeline import plan, work_of
@@ -52,6 +53,12 @@ class Run:
         """Reject a seed that failed."""
         if index in self.failed:
             raise ConfigError(f"seed {self.config.seed + index} failed in {self.failed[index]}. Use another seed.")
+
+    def check_no_seed_failed(self) -> None:
+        """Reject a run of which a seed failed: what needs all of its seeds cannot use it."""
+        if self.failed:
+            seeds = "; ".join(f"seed {self.config.seed + index}: {why}" for index, why in self.failed.items())
+            raise ConfigError(f"{str(self.path)!r} has seeds that failed ({seeds}). Run it again with other seeds.")
 
     def seed(self, index: int = 0) -> "Run":
         """The same run with the arrays of one seed, without the leading axis: the form that `SkillPolicy.act` takes."""
@@ -140,7 +147,9 @@ def check_metrics(found: Any, whose: str) -> dict[str, Any]:
         and numbers(found.get("seconds", {}))
     )
     if not whole:
-        raise ConfigError(f"{whose} is damaged: it does not hold the metrics of a run. {store.remedy(store.METRICS)}")
+        raise RetryableError(
+            f"{whose} is damaged: it does not hold the metrics of a run. {store.remedy(store.METRICS)}"
+        )
     return found
 
 
@@ -191,7 +200,7 @@ def saved_config(folder: Folder) -> RunConfig:
         check_numbers(config)
         check_sizes(config)
     except ConfigError as error:
-        raise ConfigError(f"{place} is damaged or was changed: {error} {store.remedy(store.CONFIG)}") from error
+        raise RetryableError(f"{place} is damaged or was changed: {error} {store.remedy(store.CONFIG)}") from error
     return config
 
 

@@ -13,7 +13,7 @@ from edl.runs import evaluation, store
 from edl.runs.binding import save_artifact
 from edl.runs.compile_ahead import compile_ahead
 from edl.runs.config import RunConfig, differences, to_json
-from edl.runs.dry_run import check_settings
+from edl.runs.dry_run import dry_run
 from edl.runs.interrupt import catch_interrupts
 from edl.runs.pipeline import has_explored, identity, inputs_of, plan
 from edl.runs.progress import Progress, SilentProgress
@@ -52,7 +52,7 @@ def execute_run(
                 return load(out, features=config.features)
         if not has_explored(config, valid_stages(config, folder)):
             context = with_dataset(config, context)
-            check_settings(config, context)
+            dry_run(config, context)
         if folder is None and out is not None:
             folder = lock.enter_context(store.new_folder(out))
             write_start(folder, config)
@@ -185,7 +185,7 @@ def _check_next_stage(folder: Folder, name: str, config: RunConfig, context: Con
     """Reject settings that the stage cannot run with, before anything is written."""
     stages = plan(config, name)
     known = {each.name: load_artifact(folder, each, config, context, {}) for each in stages if each.reads_dataset}
-    check_settings(config, context, known, until=name)
+    dry_run(config, context, known, until=name)
     stages[-1].check_inputs(config, inputs_of(stages[-1], known))
 
 

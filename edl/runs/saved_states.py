@@ -5,8 +5,8 @@ from collections.abc import Callable
 import jax.numpy as jnp
 
 from edl.artifacts import Experience, States
-from edl.config import ConfigError
 from edl.runs import tensors
+from edl.runs.errors import RetryableError
 from edl.runs.store import Folder
 
 
@@ -18,10 +18,15 @@ def load_states(folder: Folder, file: str, lanes: int, size: int, skeleton: Call
     fits = samples is not None and samples.ndim == 3 and samples.shape[::2] == (lanes, size)
     of_policy = {name: array for name, array in arrays.items() if name.startswith("policy.")}
     if not fits or arrays.keys() - {"samples", *(f"experience.{part}" for part in parts), *of_policy}:
-        raise ConfigError(f"{whose} does not belong to this run's config.json. Restore both from a copy.")
+        raise RetryableError(f"{whose} does not belong to this run's config.json. Restore both from a copy.")
     found = [arrays[f"experience.{part}"] for part in parts if f"experience.{part}" in arrays]
-    experience = Experience(*map(jnp.asarray, found)) if len(found) == len(parts) else None
-    policy = None
+    policy, sampled = None, False
     if of_policy:
-        policy = tensors.rebuild(of_policy, {"policy": skeleton().policy}, whose, finite=False)["policy"]
+        whole = skeleton()
+        policy = tensors.rebuild(of_policy, {"policy": whole.policy}, whose, finite=False)["policy"]
+        sampled = whole.experience is not None and whole.experience.sampled  # only explorers with a policy sample
+    experience = None
+    if len(found) == len(parts):
+        paths, actions, lengths = (jnp.asarray(array) for array in found)
+        experience = Experience(paths, actions, lengths, sampled)
     return States(jnp.asarray(samples), experience, policy)

@@ -28,6 +28,7 @@ from edl.runs.driver import (
     lanes_at_a_time,
     outline,
 )
+from edl.runs.errors import RetryableError
 from edl.runs.failures import FAILED, Failed, blanked, failed_seeds, from_facts, repaired, to_facts
 from edl.runs.interrupt import Interrupt
 from edl.runs.lanes import fitting_width, select_lanes
@@ -113,7 +114,7 @@ class Session:
         artifact = joined([each.artifact for each in results])
         self.rows += join_rows([each.rows for each in results], [part.count(len(keys)) for part in parts])
         failed = failed_seeds(stage, self.config, artifact, self.rows, self.failed)
-        artifact = blanked(artifact, self.failed)
+        artifact = blanked(artifact, {**self.failed, **failed})
         spent = {"seconds": 0.0, "compile_seconds": compile_seconds}
         for each in results:
             spent = _add_seconds(spent, each.spent["seconds"], each.spent["compile_seconds"])
@@ -146,6 +147,7 @@ class Session:
             found = load_part(self.folder, part, work, total, name)
             if found is not None:
                 artifact, notes = found
+                self.earlier_seconds += sum(notes["spent"].values())
                 return PartResult(artifact, notes["rows"], notes["iterations"], notes["spent"])
         facts, mesh = outline(work, part.width), lane_mesh(part.width, work.inputs)
         start, spent_before = self._read_checkpoint(stage, facts, part)
@@ -231,12 +233,13 @@ class Session:
         if self.interrupt.requested and not tick.done:  # first of all: the terminal may be gone
             self._write_checkpoint(stage, tick.position, spent, part)
             self.interrupt.check()
-        means = {key: float(np.mean(value)) for key, value in tick.metrics.items()}
+        total = self.config.num_seeds
+        means = {key: float(np.mean(value[: part.count(total)])) for key, value in tick.metrics.items()}
         means |= self.live_metrics(tick.position.state)
-        env_steps = facts.env_steps * part.width
-        parts = len(parts_of(self.config.num_seeds, part.width))
-        reached, total = part.number * facts.iterations + iteration, parts * facts.iterations
-        self.progress.stage_advanced(stage.name, StageProgress(reached, total, tick.rate, env_steps, means))
+        begin, end = (number * facts.iterations for number in (part.number, len(parts_of(total, part.width))))
+        steps = facts.env_steps * part.width
+        update = StageProgress(begin + iteration, end, tick.rate, steps, means, begin, part.seeds(self.config))
+        self.progress.stage_advanced(stage.name, update)
         now = time.perf_counter()
         if tick.done:  # the artifact comes next, and a checkpoint would not say that the stage ended early
             return
@@ -331,7 +334,7 @@ def position_of(
         if any(each.shape != (lanes,) for each in sums.values()):
             raise ValueError("sums")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(f"{whose} is damaged: its notes are invalid. {store.remedy(store.CHECKPOINT)}") from error
+        raise RetryableError(f"{whose} is damaged: its notes are invalid. {store.remedy(store.CHECKPOINT)}") from error
     return Position(iteration, state, sums), spent
 
 
@@ -390,7 +393,7 @@ def read_progress(folder: Folder | None) -> dict[str, StageFacts]:
             raise ValueError("a stage without its times")
         return {name: {k: _fact(k, v) for k, v in facts.items()} for name, facts in found.items()}
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
-        raise ConfigError(
+        raise RetryableError(
             f"{folder.place(store.PROGRESS)} is damaged: it must list the finished stages. "
             f"{store.remedy(store.PROGRESS)}"
         ) from error

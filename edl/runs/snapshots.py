@@ -94,6 +94,7 @@ def run_measured(
             record(stage, point, jax.device_get(found.artifact), found.facts, found.rows)
             point.folder.write_json(curve_file(stage), {"curve": found.curve})
             point.folder.remove(store.CHECKPOINT, store.PREVIOUS_CHECKPOINT)
+        interrupt.check()
     return results
 
 
@@ -143,7 +144,7 @@ def run_stage(
         recorder.add_row(tick)
         if not tick.done:
             recorder.save_if_due(tick, interrupt.requested)
-        interrupt.check()
+            interrupt.check()
         if position.iteration >= due and facts.iterations > 1 and not tick.done:
             due = (position.iteration // every + 1) * every
             recorder.measure(position, lambda now=position: on_snapshot(stage, finish(work, now, lanes, mesh=mesh)))

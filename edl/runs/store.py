@@ -13,6 +13,7 @@ import math
 import os
 import re
 import secrets
+import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ from jaxtyping import PyTree
 
 from edl.config import ConfigError
 from edl.runs import manifest, tensors
+from edl.runs.errors import RetryableError
 from edl.runs.manifest import ABSENT, MANIFEST, Hashes
 
 CONFIG = "config.json"
@@ -118,7 +120,7 @@ class Folder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise ConfigError(f"{place} cannot be read ({error.strerror}). Check the folder.") from error
+            raise RetryableError(f"{place} cannot be read ({error.strerror}). Check the folder.") from error
         return manifest.parse(data, str(place))
 
     def settle(self) -> None:
@@ -158,7 +160,7 @@ class Folder:
             expected = (self.hashes() or {}).get(name)
             if expected is None or manifest.hash_of(data) in expected:
                 return data
-        raise ConfigError(
+        raise RetryableError(
             f"{self.place(name)} is damaged or was changed: it is not as the run wrote it. {remedy(name)}"
         )
 
@@ -168,7 +170,7 @@ class Folder:
         try:
             return place.read_bytes()
         except OSError as error:
-            raise ConfigError(
+            raise RetryableError(
                 f"{place} cannot be read ({error.strerror}). Check the folder, or finish the run with --resume."
             ) from error
 
@@ -202,7 +204,7 @@ class Folder:
         whose = str(self.place(LOG))
         rows = [parse_json(line, whose, remedy(LOG)) for line in self.read(LOG).splitlines()]
         if not all(isinstance(row, dict) for row in rows):
-            raise ConfigError(f"{whose} is damaged: every line must be a JSON object. {remedy(LOG)}")
+            raise RetryableError(f"{whose} is damaged: every line must be a JSON object. {remedy(LOG)}")
         return rows
 
     def save(self, name: str, tree: PyTree, notes: Mapping[str, Any] | None = None) -> Path:
@@ -263,6 +265,16 @@ def open_run(path: str | Path) -> Folder:
             f"{str(path)!r} holds no run: it has no {CONFIG}. Check the path, or start a run with `edl run`."
         )
     return folder
+
+
+def move_run(folder: Folder, path: Path) -> None:
+    """Move a run that is whole to a free path on the same file system, where it appears at once."""
+    check_free(path)
+    path = path.resolve()
+    if path.is_dir():
+        shutil.rmtree(path)  # it is free: empty, or with the remnants of a process that was killed
+    os.replace(folder.path, path)
+    _sync_folder(path.parent)
 
 
 @contextlib.contextmanager
@@ -327,18 +339,26 @@ def _folder_lock(path: Path, shared: bool) -> Iterator[None]:
     try:
         handle = os.open(path, os.O_RDONLY)
     except OSError as error:
-        raise ConfigError(f"{str(path)!r} cannot be opened ({error.strerror}). Check the path.") from error
+        raise RetryableError(f"{str(path)!r} cannot be opened ({error.strerror}). Check the path.") from error
     try:
         try:
             fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise ConfigError(f"another process is working on {str(path)!r}. Wait for it, or stop it.") from error
+            raise RetryableError(f"another process is working on {str(path)!r}. Wait for it, or stop it.") from error
         except OSError as error:
             if error.errno not in UNLOCKABLE:
                 raise
         yield
     finally:
         os.close(handle)
+
+
+def check_writable(path: Path) -> None:
+    """Reject the path of a file that cannot be written, before the work that it is for."""
+    if not path.parent.is_dir():
+        raise ConfigError(f"the folder {str(path.parent)!r} does not exist. Create it, or choose another --out.")
+    if path.is_dir():
+        raise ConfigError(f"--out must be a file ({str(path)!r} is a folder). Choose another --out.")
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -389,7 +409,7 @@ def parse_json(data: bytes | str, whose: str, remedy: str = "Restore it, or fix 
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{whose} is not valid JSON ({error}). {remedy}") from error
+        raise RetryableError(f"{whose} is not valid JSON ({error}). {remedy}") from error
 
 
 def plain(value: Any) -> Any:

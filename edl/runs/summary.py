@@ -75,8 +75,15 @@ def rows_of(summary: Summary) -> list[dict[str, Any]]:
     return rows
 
 
-def publish(folder: Folder, summary: Summary, picture: bytes) -> None:
-    """Write the tables, then the heat map."""
+def write_tables(folder: Folder, summary: Summary, picture: bytes) -> None:
+    """Write the tables for people, then the heat map."""
+    folder.write(TABLES["csv"], _csv(rows_of(summary)).encode())
+    folder.write(TABLES["markdown"], markdown(summary).encode())
+    folder.save_picture("heat_map", picture)
+
+
+def write_json_table(folder: Folder, summary: Summary) -> None:
+    """Write the table in JSON. It marks a sweep as finished, so it is the last file."""
     rows, best = rows_of(summary), summary.best
     kept = {
         "metric": summary.grid.metric,
@@ -87,9 +94,6 @@ def publish(folder: Folder, summary: Summary, picture: bytes) -> None:
         "not_told_apart_from_the_best": [rows[i]["point"] for i in summary.rivals()],
         "points": rows,
     }
-    folder.write(TABLES["csv"], _csv(rows).encode())
-    folder.write(TABLES["markdown"], markdown(summary).encode())
-    folder.save_picture("heat_map", picture)
     folder.write_json(TABLES["json"], kept)
 
 

@@ -15,15 +15,15 @@ import numpy as np
 
 from edl.config import ConfigError
 from edl.runs import evaluation, store
-from edl.runs.chunk_work import DONE, ChunkTask, chunk_folder, is_done, run_chunk, statuses, write_marker
+from edl.runs.chunk_work import ChunkTask, chunk_folder, is_done, read_failed, run_chunk, statuses, write_marker
 from edl.runs.chunks import Chunk, ChunkPoint, lanes_per_chunk, plan_chunks
-from edl.runs.dry_run import check_settings
+from edl.runs.dry_run import dry_run
+from edl.runs.errors import RetryableError
 from edl.runs.executors import (
     Executor,
     LocalExecutor,
     Tally,
     Task,
-    TaskLostError,
     ThreadExecutor,
     check_executor,
     open_executor,
@@ -37,7 +37,7 @@ from edl.runs.resolve import make_context, with_dataset
 from edl.runs.result import load
 from edl.runs.session import CHECKPOINT_SECONDS
 from edl.runs.store import POINTS, SWEEP, Folder
-from edl.runs.summary import TABLES, Summary, publish, scores_of, summarise
+from edl.runs.summary import TABLES, Summary, scores_of, summarise, write_json_table, write_tables
 from edl.runs.tuning import RunWave, Tuned, import_optuna, tune
 
 PLAN = "plan.json"
@@ -110,7 +110,7 @@ def sweep(
             return finished
         executor = stack.enter_context(contextlib.closing(make_executor(execution, out, interrupt, progress)))
         folder = stack.enter_context(open_sweep(grid, out, resume))
-        lanes = chosen_lanes(folder, max_lanes, getattr(executor, "backend", None) or jax.default_backend())
+        lanes = chosen_lanes(folder, max_lanes, executor.backend or jax.default_backend())
 
         def run_wave(prefix: str, points: Sequence[ChunkPoint]) -> Results:
             chunks = plan_chunks(groups_of(points), lanes, prefix)
@@ -169,7 +169,7 @@ def check_points(grid: SweepGrid) -> None:
     """The dry run: reject bad points before anything is written."""
     for group in grid.groups:
         first = group[0].config
-        check_settings(first, with_dataset(first, make_context(first)))
+        dry_run(first, with_dataset(first, make_context(first)))
 
 
 def make_executor(execution: Execution, out: str | Path, interrupt: Interrupt, progress: Progress | None) -> Executor:
@@ -188,7 +188,13 @@ def chosen_lanes(folder: Folder, max_lanes: int | None, backend: str | None) -> 
         lanes = max_lanes or lanes_per_chunk(backend or "cpu")
         folder.write_json(PLAN, {"lanes": lanes, "backend": backend})
         return lanes
-    lanes = folder.read_json(PLAN)["lanes"]
+    found = folder.read_json(PLAN)
+    lanes = found.get("lanes") if isinstance(found, dict) else None
+    if not isinstance(lanes, int) or isinstance(lanes, bool) or lanes < 1:
+        raise RetryableError(
+            f"{folder.place(PLAN)} is damaged: it must have the number of lanes per chunk. Restore it from a copy, or "
+            'write {"lanes": N} with the number that the sweep was started with.'
+        )
     if max_lanes is not None and max_lanes != lanes:
         raise ConfigError(
             f"{str(folder.path)!r} was started with at most {lanes} lanes per chunk (got --max-lanes {max_lanes}). "
@@ -205,7 +211,7 @@ def results_of(folder: Folder, points: Sequence[ChunkPoint], chunks: Sequence[Ch
     """The results of points whose chunks have finished, from markers and metrics.json."""
     failed: dict[str, str] = {}
     for chunk in chunks:
-        failed = chunk_folder(folder.path, chunk.name).read_json(DONE)["failed"] | failed
+        failed = read_failed(chunk_folder(folder.path, chunk.name)) | failed
     good = [point.name for point in points if point.name not in failed]
     return {name: Folder(folder.path / POINTS / name).read_json(store.METRICS) for name in good}, failed
 
@@ -229,13 +235,13 @@ class SweepRun:
         self.tally, self.began, self.reported = Tally(), time.perf_counter(), 0.0
 
     def run(self) -> None:
-        """Run all chunks that have not finished. An unexpected error is raised after the others have ended."""
+        """Run all chunks that have not finished. Other errors than those of points are raised at the end."""
         unexpected: BaseException | None = None
         before = sum(self.work[name] for name in self.done)
         for outcome in run_tasks(self.executor, self.tasks(), lambda: self.report(before), self.tally, saved_work):
             if isinstance(outcome.error, KeyboardInterrupt):
                 raise outcome.error
-            if isinstance(outcome.error, ConfigError) and not isinstance(outcome.error, TaskLostError):
+            if isinstance(outcome.error, ConfigError) and not isinstance(outcome.error, RetryableError):
                 self.fail(outcome.task.args[0].chunk, str(outcome.error))
             elif outcome.error is not None:
                 unexpected = unexpected or outcome.error
@@ -319,13 +325,14 @@ def open_sweep(grid: SweepGrid, out: str | Path, resume: bool) -> Iterator[Folde
 
 
 def write_summary(folder: Folder, summary: Summary) -> None:
-    """Write the tables, the heat map, and the figures and report of the best point."""
-    publish(folder, summary, draw_heat_map(summary))
+    """Write the tables, the heat map, and the figures and report of the best point. The table in JSON is last."""
+    write_tables(folder, summary, draw_heat_map(summary))
     if summary.best is not None:
         best = load(folder.path / POINTS / summary.grid.points[summary.best].name)
         assert best.path is not None
         drawings = evaluation.draw_figures(best, evaluation.evaluate_run(best))
         evaluation.write_report(store.open_run(best.path), best.metrics or {}, drawings)
+    write_json_table(folder, summary)
 
 
 def draw_heat_map(summary: Summary) -> bytes:

@@ -90,6 +90,7 @@ def check_runs(runs: Mapping[str, Run], task: str, config: TaskConfig) -> None:
             "Change --task-control.hold.",
         )
         policy_of(run)
+        run.check_no_seed_failed()
 
 
 def compare_on_task(

@@ -20,6 +20,7 @@ from jaxtyping import PyTree
 from safetensors import SafetensorError
 
 from edl.config import ConfigError
+from edl.runs.errors import RetryableError
 
 NOTES = "edl"
 """All notes go under one key of the header, because the order of several keys is not fixed."""
@@ -155,11 +156,11 @@ def _header(data: bytes, whose: str) -> dict[str, Any]:
         raise _damaged(whose, "has no readable header") from error
 
 
-def _damaged(whose: str, how: str) -> ConfigError:
-    return ConfigError(
+def _damaged(whose: str, how: str) -> RetryableError:
+    return RetryableError(
         f"{whose} is damaged: it {how}. Restore it from a copy, or delete it: `edl run --resume` computes it again."
     )
 
 
-def _foreign(whose: str, how: str) -> ConfigError:
-    return ConfigError(f"{whose} {how}: it does not belong to this run's config.json. Restore both from a copy.")
+def _foreign(whose: str, how: str) -> RetryableError:
+    return RetryableError(f"{whose} {how}: it does not belong to this run's config.json. Restore both from a copy.")

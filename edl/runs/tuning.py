@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from edl import evaluate
 from edl.config import ConfigError
 from edl.runs.chunks import ChunkPoint
+from edl.runs.errors import RetryableError
 from edl.runs.grid import SweepGrid, with_points
 from edl.runs.search import Dimension, Search, clearly_worse, round_seeds, seeds_before
 from edl.runs.store import Folder
@@ -38,7 +39,7 @@ def tune(grid: SweepGrid, folder: Folder, run_wave: RunWave) -> Tuned:
     """Choose and run all points, or those that are missing."""
     search, optuna = grid.search, import_optuna()
     assert search is not None  # the caller has looked
-    batches: list[dict[str, Any]] = folder.read_json(SEARCH) if folder.has(SEARCH) else []
+    batches = read_batches(folder)
     metrics: dict[int, dict[str, Any]] = {}
     failures: dict[int, str] = {}
     number = 0
@@ -54,6 +55,16 @@ def tune(grid: SweepGrid, folder: Folder, run_wave: RunWave) -> Tuned:
         keep_journal(optuna, grid, folder, metrics)
         number += 1
     return Tuned(grid, metrics, failures)
+
+
+def read_batches(folder: Folder) -> list[dict[str, Any]]:
+    """The batches that were chosen before."""
+    found = folder.read_json(SEARCH) if folder.has(SEARCH) else []
+    if not isinstance(found, list) or not all(
+        isinstance(each, dict) and {"values", "kept"} <= set(each) for each in found
+    ):
+        raise RetryableError(f"{folder.place(SEARCH)} is damaged: it must list the batches. Restore it from a copy.")
+    return found
 
 
 def run_batch(
@@ -185,6 +196,6 @@ def import_optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise ConfigError("method = \"optuna\" needs Optuna. Install it with: pip install 'edl[tune]'.") from error
+        raise ConfigError("method = \"optuna\" needs Optuna. In a checkout, pip install '.[tune]'.") from error
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna

@@ -50,6 +50,8 @@ TUNED_IN = "bottleneck"
 MAX_RANDOM = 10
 """Number of random mazes in which all methods are compared."""
 RANDOM = "random"
+PATHS = "paths"
+"""The key of the rollouts of the first seed in what is measured besides the metrics."""
 SHORT_LABELS = {EDL: bold("EDL"), EDL_ORACLE: "EDL"}
 LABELS = {
     EDL: bold("EDL, no oracle"),
@@ -57,6 +59,8 @@ LABELS = {
     EDL_RUNNING: "EDL, inputs normalised like those of the others",
     RANDOM: "random actions",
 }
+DRAWN = tuple(method for method in COMPARED if method != EDL_RUNNING)
+"""The methods with a panel in the picture of rollouts."""
 COLUMNS = {
     "mutual_information": "MI",
     "skill_coverage": "skill_coverage",
@@ -110,7 +114,7 @@ def rows_for(settings: TableSettings, records: Records, methods: list[str], maze
             if tuned is not None:
                 config, facts = tuned
                 row = method_row(NAME, key_of(maze, method), method, config, {"budget": steps, **facts})
-                drawing = skill_paths if maze == TUNED_IN else None
+                drawing = skill_paths if maze == TUNED_IN and method in DRAWN else None
                 found.append(row._replace(drawing=drawing, measure=measure_of(method)))
     return found
 
@@ -140,7 +144,7 @@ def skill_paths(run: Run, found: Evaluation) -> dict[str, Any]:
     """One rollout of each skill of the first seed, for the figure with a panel per method."""
     assert found.episodes is not None
     first = next(index for index in range(run.config.num_seeds) if index not in run.failed)
-    return {"paths": np.asarray(found.episodes.features)[first, :, 0].round(2).tolist()}
+    return {PATHS: np.asarray(found.episodes.features)[first, :, 0].round(2).tolist()}
 
 
 def ranking(results: Results, maze: str, methods: list[str]) -> list[str]:
@@ -272,10 +276,10 @@ def is_shown(env: str) -> bool:
 def figure_view(results: Results) -> str:
     """The picture that ``benchmarks/methods.py`` draws, once there are rollouts to draw."""
     found = results_in(results, TUNED_IN)
-    drawn = [method for method in COMPARED if "paths" in found.get(method, {}).get("measured", {})]
+    drawn = [method for method in DRAWN if PATHS in found.get(method, {}).get("measured", {})]
     if not drawn:
         return "Not drawn yet."
-    missing = ", ".join(label_of(method) for method in COMPARED if method not in drawn)
+    missing = ", ".join(label_of(method) for method in DRAWN if method not in drawn)
     picture = "![Ten skills of each method in the bottleneck maze](images/methods.png)"
     return f"{picture}\n\nNot drawn: {missing}." if missing else picture
 

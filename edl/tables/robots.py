@@ -31,10 +31,10 @@ from edl.evaluate.floor import (
     accepts_goals,
     coverage_of,
     directed_coverage,
+    floor_protocol_applies,
     play_coverage,
     play_seeds_trials,
     playable,
-    suits,
 )
 from edl.evaluate.statistics import aggregate
 from edl.hierarchy.tasks import TASKS, TaskConfig
@@ -238,7 +238,7 @@ def coverage_now(config: RunConfig, context: Context, artifact: Any) -> dict[str
     ``directions`` is that of an explorer's policy which is told directions.
     """
     policy = policy_in(artifact)
-    if policy is None or not suits(context.env, context.layout):
+    if policy is None or not floor_protocol_applies(context.env, context.layout):
         return None
     keys, samples = floor_keys(config), getattr(artifact, "samples", None)
     play_now = functools.partial(play, keys, context, policy)

@@ -58,7 +58,16 @@ EXPLORED_BY = {EDL_ORACLE: "oracle", TLDR: TLDR}
 FIRST_MAZE = 61
 """Number of the first random maze in which methods are compared. Mazes 0 to 60 were looked at: a constant of the
 learner (`edl.learn.walking.WALL_DETOUR`) was chosen on some of them, and failures were studied on others."""
-REVISIONS = {EDL: 2, EDL_ORACLE: 2, EDL_DEFAULT: 2, EDL_RUNNING: 2, "hilp": 1, "fb": 1, "map_elites": 1, "disco_dance": 1}
+REVISIONS = {
+    EDL: 2,
+    EDL_ORACLE: 2,
+    EDL_DEFAULT: 2,
+    EDL_RUNNING: 2,
+    "hilp": 1,
+    "fb": 1,
+    "map_elites": 1,
+    "disco_dance": 1,
+}
 """Increase the number of a method when its code changes in a way that its settings do not show. Rows that were measured
 before are then measured again. Methods that are not here have 0."""
 FAILED_SKILL = 0.9

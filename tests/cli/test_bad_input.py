@@ -1,8 +1,12 @@
 """Bad input: exit status 2, one message that says how to fix it, no traceback, and no files."""
 
+import re
+
 import numpy as np
 import pytest
 
+from edl.cli import main
+from edl.runs import evaluation
 from tests.cli.settings import TINY
 
 BAD_FLAGS = [
@@ -26,6 +30,7 @@ BAD_FLAGS = [
     (["--horizon", "-1"], r"horizon must be .* \(got -1\)"),
     (["--features", "0"], r"env 'square' has fixed features \(got features='0'\)\. Leave out --features\."),
     (["--region", "x>100"], "region 'x>100' is empty"),
+    (["--region", "x>100", "--log", "csv"], "region 'x>100' is empty"),
     (["--region", "s2>0"], "uses dimension 2, but the states of this env have 2"),
     (["--region", "q>0"], "unknown variable 'q'"),
     (["--region", "x"], "region 'x': it compares nothing"),
@@ -115,6 +120,36 @@ def test_unknown_commands_and_wrong_arguments_are_rejected(check_rejected, tmp_p
     check_rejected(["sweep"], "Missing from edl sweep: FILE")
     check_rejected(["sweep", tmp_path / "none.toml"], r"none\.toml' cannot be read")
     check_rejected(["reproduce", "fig_gridworld", "--jobs", "-1"], r"--jobs must be at least 0 \(got -1\)")
+
+
+def test_bad_paths_are_bad_input(check_rejected, tmp_path, finished):
+    file, long = tmp_path / "file", "x" * 300
+    file.write_text("")
+    check_rejected(["run", "--out", long], "File name too long.*Choose another path")
+    check_rejected(["evaluate", long], "File name too long")
+    check_rejected(["learn", long], "File name too long")
+    check_rejected(["export", finished, "--out", long], "File name too long")
+    check_rejected(["bench", "--out", tmp_path / "none" / "bench.json"], "none' does not exist")
+    check_rejected(["bench", "--out", tmp_path], "--out must be a file")
+    check_rejected(["run", *TINY, "--out", file / "run", "--log", "csv"], "cannot be created|Not a directory")
+    check_rejected(["tables", "--fill", "--out", file], "--out must be the folder of the tables")
+    check_rejected(["tables", "--out", file], "--out must be the folder of the tables")
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_table_is_not_written_over_a_folder(tmp_path, finished, capsys):
+    for words in (["--csv", tmp_path], ["--markdown", finished / "metrics.json" / "table.md"]):
+        assert main(["compare", str(finished), *map(str, words)]) == 2
+        assert re.search(r"Is a directory|Not a directory|File exists", capsys.readouterr().err)
+
+
+def test_names_are_checked_before_anything_is_played(check_rejected, copied, monkeypatch):
+    def played(*args, **settings):
+        pytest.fail("the run is played")
+
+    monkeypatch.setattr(evaluation, "_play", played)
+    check_rejected(["figure", copied, "--only", "skils"], "Did you mean 'skills'")
+    check_rejected(["evaluate", copied, "--cross-check"], "needs the env of a robot .got env 'square'")
 
 
 def test_a_policy_is_needed_to_export_one(check_rejected, tmp_path, finished):

@@ -137,6 +137,33 @@ def test_an_interrupt_before_the_first_file_says_that_nothing_was_written(tmp_pa
     assert capsys.readouterr().err == "\nedl run: stopped. Nothing was written.\n"
 
 
+def test_the_command_that_continues_keeps_the_log(copied, capsys, monkeypatch):
+    def interrupted(*args, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("edl.runs.run.execute_run", interrupted)
+    assert main(["run", "--out", str(copied), "--resume", "--log", "csv"]) == 130
+    assert f"Continue with: edl run --out {copied} --resume --log csv\n" in capsys.readouterr().err
+
+
+def test_seeds_on_an_executor_start_again_only_with_their_settings(tmp_path, check_rejected, monkeypatch):
+    started = []
+
+    def execute_seeds(config, out, *, resume, execution, **others):
+        started.append((resume, execution.envs))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("edl.cli.execution.execute_seeds", execute_seeds)
+    executor = ["--executor", "processes", "--out", str(tmp_path / "run"), "--resume"]
+    assert main(["run", "--env", "CartPole-v1?file=x.xml", *executor]) == 130  # killed before it wrote anything
+    store.create(tmp_path / "run-seeds").write_json(store.CONFIG, {})
+    assert main(["run", "--env", "square", *executor]) == 130
+    assert started == [(False, ("CartPole-v1?file=x.xml",)), (True, ("square",))]
+    monkeypatch.undo()
+    (tmp_path / "run-seeds" / store.CONFIG).unlink()
+    check_rejected(["run", *executor], "hold no run. Check --out")
+
+
 @pytest.mark.parametrize(
     ("stage", "done", "continued"),
     [

@@ -85,10 +85,10 @@ def test_missing_packages_and_options_that_do_not_fit_are_rejected_first(tmp_pat
     monkeypatch.setitem(sys.modules, "optuna", None)
     for command in (["sweep", file], ["run", "--env", "square"]):
         words = [*command, "--out", out]
-        check_rejected([*words, "--executor", "ray"], r"needs Ray\. Install it with: pip install 'edl\[ray\]'")
+        check_rejected([*words, "--executor", "ray"], r"needs Ray\. In a checkout, pip install '\.\[ray\]'")
         check_rejected([*words, "--workers", "2"], "--workers 2 needs --executor processes or ray")
         check_rejected([*words, "--executor", "processes", "--address", "auto"], "--address needs --executor ray")
     space = {"learner.ppo.gamma": {"low": 0.9, "high": 0.99}}
     file.write_text(json.dumps({"run": RUN, "search": {"method": "optuna", "points": 2, "space": space}}))
-    check_rejected(["sweep", file, "--out", out], r"needs Optuna\. Install it with: pip install 'edl\[tune\]'")
+    check_rejected(["sweep", file, "--out", out], r"needs Optuna\. In a checkout, pip install '\.\[tune\]'")
     assert list(tmp_path.iterdir()) == [file]

@@ -110,7 +110,7 @@ def test_a_damaged_dataset_is_rejected(seen, home):
 
 def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "minari", None)
-    with pytest.raises(ConfigError, match=r"pip install 'edl\[data\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[data\]'"):
         load_minari(NAME)
 
 

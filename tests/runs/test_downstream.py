@@ -228,7 +228,7 @@ def test_actions_over_a_goal_conditioned_method_are_its_example_goals(method):
     np.testing.assert_array_equal(policy.codes, policy.goals)
     # The action k plays pi(a|s, g_k) for three steps.
     key, state = jax.random.key(1), task.reset(jax.random.key(2))
-    played = task.step(key, state, jnp.int32(1)).state
+    state, played = state.inner, task.step(key, state, jnp.int32(1)).state.inner
     for each in jax.random.split(key, 3):
         act_key, step_key = jax.random.split(each)
         state = env.step(step_key, state, policy.act(act_key, env.observe(state), policy.goals[1])).state
@@ -254,6 +254,10 @@ def test_runs_that_cannot_be_compared_are_rejected():
         (elsewhere, "in the same env .got 'b' in 'tree' and the first run in 'grid'"),
         (dataclasses.replace(run, policy=None), "'b' has no policy"),
         (dataclasses.replace(run, metrics={}), "does not record the environment steps"),
+        (
+            dataclasses.replace(run, failed={1: "stage 'learn': NaN"}),
+            r"seeds that failed \(seed 1: stage 'learn': NaN\)",
+        ),
     ):
         with pytest.raises(ConfigError, match=message):
             next(compare_runs({"a": run, "b": other}, CONTROL, TASKS))

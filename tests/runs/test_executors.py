@@ -24,6 +24,8 @@ from edl.runs.executors.processes import ProcessExecutor
 class FakeExecutor:
     """Ends the oldest task at each wait. ``lose`` are names of tasks whose worker is lost so many times."""
 
+    backend = None
+
     def __init__(self, workers=2, lose=()):
         self.workers = self.capacity = workers
         self.lose = dict(lose)

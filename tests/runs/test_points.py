@@ -18,9 +18,10 @@ from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
 from edl.runs import grid as grids
+from edl.runs import points
 from edl.runs.config import RunConfig
 from edl.runs.interrupt import catch_interrupts
-from edl.runs.lanes import LaneBatch, even_layout
+from edl.runs.lanes import LaneBatch, even_placement
 from edl.runs.pipeline import plan
 from edl.runs.points import (
     LaneContext,
@@ -190,10 +191,10 @@ def test_a_point_ends_in_the_row_in_which_its_own_seeds_are_done():
 def test_seeds_are_in_order_if_several_devices_run_them_in_several_batches(tmp_path):
     """Two devices with one lane each run seeds 0 and 2, then 1 and 3. The seeds of another point come before them."""
     point = open_point("point", tiny(num_seeds=4), tmp_path / "point")
-    layout, begin = even_layout(4, devices=2), 3
+    placement, begin = even_placement(4, devices=2), 3
 
     def batch(start):
-        lanes = begin + layout.batch(start, 1)
+        lanes = begin + placement.batch(start, 1)
         rows = [{"iteration": i, "loss": 10.0 * i + lanes} for i in range(1, 4 - start)]
         return LaneBatch(lanes, States(jnp.float32(lanes)[:, None, None]), rows, len(rows), 8, 1.0, 0.5)
 
@@ -203,3 +204,23 @@ def test_seeds_are_in_order_if_several_devices_run_them_in_several_batches(tmp_p
     assert np.ravel(found.artifact.samples).tolist() == [3, 4, 5, 6]
     assert [row["loss"] for row in found.rows] == [[13, 14, 15, 16], [23, 24, 25, 26], [33, 24, 35, 26]]
     assert found.facts["iterations"] == 3
+
+
+def test_a_point_has_its_share_of_the_time_of_its_device(tmp_path):
+    """Eight lanes on one device, or on four."""
+    for devices, lanes, share in ((1, 8, 1.0), (1, 2, 0.25), (4, 8, 1.0), (4, 2, 1.0), (4, 1, 0.5)):
+        batch = LaneBatch(np.arange(8), None, [], 1, 8, 1.0, 0.5, devices=devices)
+        assert batch.share(lanes) == share
+    point = open_point("point", tiny(num_seeds=2), tmp_path / "point")
+    rows = [{"iteration": 1, "loss": np.zeros(8)}]
+    batch = LaneBatch(np.arange(8), States(jnp.zeros((8, 1, 1))), rows, 1, 8, 3.0, 1.0, devices=4)
+    facts = point_result(plan(point.config)[0], [batch], point, 4).facts
+    assert (facts["seconds"], facts["compile_seconds"]) == (3.0, 1.0)
+
+
+def test_a_seed_that_its_stage_rejects_is_blank_in_that_stage(tmp_path, monkeypatch):
+    point = open_point("point", tiny(num_seeds=2), tmp_path / "point")
+    batch = LaneBatch(np.arange(2), States(jnp.ones((2, 1, 1))), [{"iteration": 1}], 1, 8, 3.0, 1.0)
+    monkeypatch.setattr(points, "failed_seeds", lambda *_: {1: "stage 'explore': not in the region"})
+    found = point_result(plan(point.config)[0], [batch], point, 0)
+    np.testing.assert_array_equal(np.isnan(found.artifact.samples.ravel()), [False, True])

@@ -1,14 +1,23 @@
 """A sweep that is interrupted anywhere continues from its checkpoints, and ends with the same bits."""
 
 import json
+import shutil
+import signal
+import time
 
 import jax
 import pytest
 
 import edl
+from edl.config import ConfigError
 from edl.envs.host import EnvError
-from edl.runs import chunk_work, driver, lanes, sweep
+from edl.runs import chunk_work, driver, lanes, points, sweep
 from edl.runs import grid as grids
+from edl.runs.errors import RetryableError
+from edl.runs.executors import Task, call
+from edl.runs.interrupt import Interrupted
+from edl.runs.session import read_progress
+from edl.runs.store import Folder, locked
 
 RUN = {
     "env": "square",
@@ -24,6 +33,9 @@ RUN = {
 }
 GRID = grids.parse({"run": RUN, "grid": {"learner.ppo.learning_rate": [1e-3, 1e-2]}}, "sweep.json")
 OFTEN = sweep.Execution(checkpoint_seconds=0.0)
+CHUNK = "chunks/000-1-0000"
+"""The chunk that learns the skills of point 000."""
+write_summary = sweep.write_summary
 
 
 class Watched(sweep.SilentWatcher):
@@ -49,7 +61,7 @@ def a_tick_per_iteration(monkeypatch):
 def without_pictures():
     """Sweeps write tables, and no figures or reports."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweep, "write_summary", lambda folder, summary: sweep.publish(folder, summary, b""))
+        patch.setattr(sweep, "write_summary", lambda folder, summary: sweep.write_json_table(folder, summary))
         yield
 
 
@@ -68,6 +80,7 @@ def test_a_sweep_continues_from_its_checkpoint(whole, tmp_path, monkeypatch):
     out, save = tmp_path / "out", chunk_work.StageCheckpoints.after_tick
 
     def crash(self, chosen, tick, rows):
+        time.sleep(1.0 if self.key.startswith("learn") and tick.position.iteration == 4 else 0.0)
         save(self, chosen, tick, rows)
         if self.key.startswith("learn") and tick.position.iteration == 4:
             raise Crash
@@ -77,14 +90,104 @@ def test_a_sweep_continues_from_its_checkpoint(whole, tmp_path, monkeypatch):
         with pytest.raises(Crash):
             sweep.sweep(GRID, out, max_lanes=2, execution=OFTEN)
     sweep.sweep(GRID, out, resume=True, execution=OFTEN)
-    resumed = json.loads((out / "chunks" / "000-1-0000" / "resumed.json").read_text())
+    resumed = json.loads((out / CHUNK / "resumed.json").read_text())
     assert resumed == [{"stage": "learn", "iteration": 4}]
     assert contents(out) == contents(whole)
+    assert read_progress(Folder(out / "points" / "000"))["learn"]["seconds"] > 1.0  # with the second before the crash
 
     watched, before = Watched(), {path: path.stat().st_mtime_ns for path in out.rglob("*")}
     sweep.sweep(GRID, out, resume=True, execution=OFTEN, watcher=watched)
     assert watched.finished
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
+
+
+@pytest.fixture
+def unfinished(whole, tmp_path):
+    """A sweep one of whose chunks has finished its stages, but has no marker yet."""
+    out = shutil.copytree(whole, tmp_path / "out")
+    (out / CHUNK / "done.json").unlink()
+    return out
+
+
+def check_is_finished_by_resuming(out, whole):
+    sweep.sweep(GRID, out, resume=True)
+    assert contents(out) == contents(whole)
+
+
+def test_a_chunk_that_another_process_runs_is_not_marked_as_failed(whole, unfinished, monkeypatch):
+    monkeypatch.setattr(chunk_work, "LOCK_SECONDS", 0.0)
+    with (
+        locked(Folder(unfinished / CHUNK)),
+        pytest.raises(RetryableError, match="another process is working on"),
+    ):
+        sweep.sweep(GRID, unfinished, resume=True)
+    assert not (unfinished / CHUNK / "done.json").exists()
+    check_is_finished_by_resuming(unfinished, whole)
+
+
+@pytest.mark.parametrize("name", ["config.json", "policy.safetensors", "checkpoint/progress.json"])
+def test_a_damaged_point_is_named_and_not_marked_as_failed(whole, unfinished, name):
+    file = unfinished / "points" / "000" / name
+    kept = file.read_bytes()
+    file.write_bytes(kept[:-1])
+    (unfinished / "points" / "000" / "metrics.json").unlink()
+    with pytest.raises(RetryableError, match=f"points/000/{name} is damaged"):
+        sweep.sweep(GRID, unfinished, resume=True)
+    assert not (unfinished / CHUNK / "done.json").exists()
+    file.write_bytes(kept)
+    check_is_finished_by_resuming(unfinished, whole)
+
+
+def test_an_error_that_may_go_away_stays_one_on_its_way_from_a_worker():
+    def fails(kind):
+        raise kind("no")
+
+    for kind in (RetryableError, ConfigError):
+        assert type(call(Task("one", fails, (kind,)))[1]) is kind
+
+
+@pytest.mark.parametrize("name", ["plan.json", f"{CHUNK}/done.json"])
+@pytest.mark.parametrize("content", ["{}", "[1]", '{"lanes": "2", "failed": 1}'])
+def test_a_damaged_file_of_a_sweep_is_named(unfinished, name, content):
+    (unfinished / name).write_text(content)
+    with pytest.raises(RetryableError, match=f"{name} is damaged"):
+        sweep.sweep(GRID, unfinished, resume=True)
+
+
+def test_the_table_that_marks_a_sweep_as_finished_is_written_last(whole, tmp_path, monkeypatch):
+    def crash(run, found):
+        raise Crash
+
+    monkeypatch.setattr(sweep, "draw_heat_map", lambda summary: b"")
+    monkeypatch.setattr(sweep.evaluation, "evaluate_run", lambda run: None)
+    monkeypatch.setattr(sweep.evaluation, "draw_figures", crash)
+    out = shutil.copytree(whole, tmp_path / "out")
+    summary = sweep.finished_summary(GRID, out, None)
+    (out / "summary.json").unlink()
+    with pytest.raises(Crash):
+        write_summary(Folder(out), summary)
+    assert (out / "summary.csv").is_file()
+    assert not (out / "summary.json").exists()
+
+
+def test_ctrl_c_in_the_last_iteration_of_a_stage_loses_nothing(whole, tmp_path, monkeypatch):
+    out, save = tmp_path / "out", chunk_work.StageCheckpoints.after_tick
+
+    def interrupt(self, chosen, tick, rows):
+        if self.key.startswith("learn") and tick.done:
+            signal.raise_signal(signal.SIGINT)
+        save(self, chosen, tick, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(chunk_work.StageCheckpoints, "after_tick", interrupt)
+        with pytest.raises(Interrupted):
+            sweep.sweep(GRID, out, max_lanes=2)
+    assert "learn" in read_progress(Folder(out / "points" / "000"))
+    ran, run_lanes = [], points.run_lanes
+    monkeypatch.setattr(points, "run_lanes", lambda *args: ran.append(args[0].build.method) or run_lanes(*args))
+    sweep.sweep(GRID, out, resume=True)
+    assert len(ran) == 1  # the points of the second chunk
+    assert contents(out) == contents(whole)
 
 
 @pytest.mark.slow

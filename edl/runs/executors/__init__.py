@@ -11,6 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from edl.config import ConfigError, check, check_name
+from edl.runs.errors import RetryableError
 from edl.runs.interrupt import Interrupted
 
 NAMES = ("local", "processes", "ray")
@@ -45,7 +46,7 @@ class TaskError(RuntimeError):
     """An unexpected error in a worker, with its traceback as text."""
 
 
-class TaskLostError(ConfigError):
+class TaskLostError(RetryableError):
     """The workers of a task were lost too often. It may succeed later, or elsewhere."""
 
 
@@ -56,17 +57,22 @@ def call(task: Task) -> tuple[Any, BaseException | None]:
     except Interrupted as error:
         return None, error
     except ConfigError as error:
-        return None, ConfigError(str(error))
+        kind = RetryableError if isinstance(error, RetryableError) else ConfigError
+        return None, kind(str(error))
     except (Exception, KeyboardInterrupt) as error:
         return None, TaskError(f"{task.name} failed:\n{''.join(traceback.format_exception(error))}")
 
 
 @runtime_checkable
 class Executor(Protocol):
-    """Runs tasks. ``capacity`` is the number of tasks that may be submitted and unfinished at a time."""
+    """Runs tasks. ``capacity`` is the number of tasks that may be submitted and unfinished at a time.
+
+    ``backend`` is that of JAX in the workers; None if it is the backend of this process.
+    """
 
     workers: int
     capacity: int
+    backend: str | None
 
     def submit(self, task: Task) -> None:
         """Start a task, or keep it until a worker is free."""
@@ -108,7 +114,8 @@ def run_tasks(
         for task in _ready(waiting, names, finished):
             broken = next((finished[name] for name in task.needs if finished.get(name) is not None), None)
             if broken is not None:
-                finished[task.name] = waiting.pop(task.name) and broken
+                del waiting[task.name]
+                finished[task.name] = broken
                 yield Outcome(task, error=broken)
             elif len(tally.running) < executor.capacity:
                 executor.submit(waiting.pop(task.name))
@@ -143,6 +150,7 @@ class LocalExecutor:
     """Runs tasks in this process, one at a time. ``here`` are further arguments that cannot leave it."""
 
     workers = capacity = 1
+    backend: str | None = None
 
     def __init__(self, **here: Any):
         self.here = here
@@ -168,6 +176,8 @@ class ThreadExecutor:
     One program on all devices would be compiled once, but XLA compiles it to other code than for one device: the last
     bits of the results would depend on the number of devices.
     """
+
+    backend: str | None = None
 
     def __init__(self, devices: Sequence[Any], **here: Any):
         self.workers = self.capacity = len(devices)

@@ -64,6 +64,8 @@ class Worker(NamedTuple):
 class ProcessExecutor:
     """Up to ``workers`` processes, which start when they are needed and keep their compiled programs."""
 
+    backend: str | None = None
+
     def __init__(self, workers: int):
         disable_preallocation()
         self.workers = self.capacity = workers

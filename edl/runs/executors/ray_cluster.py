@@ -51,7 +51,7 @@ class RayExecutor:
         self.own_node = self.ray.get_runtime_context().get_node_id()
         total = self.ray.cluster_resources()
         gpus, cores = int(total.get("GPU", 0)), int(total.get("CPU", 0))
-        self.backend = "gpu" if gpus else "cpu"
+        self.backend: str | None = "gpu" if gpus else "cpu"
         self.workers = workers or gpus or max(cores, 1)
         self.capacity = IN_FLIGHT * self.workers
         needs = {"num_gpus": 1, "num_cpus": 1} if gpus else {"num_cpus": 1}
@@ -127,7 +127,7 @@ def import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise ConfigError("--executor ray needs Ray. Install it with: pip install 'edl[ray]'.") from error
+        raise ConfigError("--executor ray needs Ray. In a checkout, pip install '.[ray]'.") from error
     return ray
 
 

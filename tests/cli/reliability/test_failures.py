@@ -16,10 +16,10 @@ from edl.discover.kmeans import KMeansConfig, kmeans
 from edl.explore.random_walk import RandomWalkConfig
 from edl.explore.region import parse_region
 from edl.program import Method
-from edl.runs import failures, result
+from edl.runs import failures, result, session
 from edl.runs.checking import check_run
 from edl.runs.config import RunConfig
-from edl.runs.evaluation import reevaluate
+from edl.runs.evaluation import draw_run, reevaluate
 from edl.runs.pipeline import STAGES
 
 SETTINGS = {
@@ -92,6 +92,22 @@ def test_the_good_seeds_are_kept_and_the_bad_one_is_marked(three_seeds, capsys):
 def test_evaluating_again_gives_the_same(three_seeds):
     run, _ = reevaluate(three_seeds.path)
     assert run.metrics["per_seed"] == edl.load(three_seeds.path).metrics["per_seed"]
+
+
+def test_figures_show_the_first_good_seed(three_seeds):
+    assert set(edl.load(three_seeds.path).seeds[2].plot().axes[0].get_title()) is not None
+    loaded = result.load(three_seeds.path)
+    without_first = dataclasses.replace(loaded, failed={0: "stage 'discover': why", **loaded.failed})
+    assert {"states", "assignments", "usage"} <= set(draw_run(without_first))
+    with pytest.raises(ConfigError, match="seed 1 failed in stage 'discover'"):
+        edl.load(three_seeds.path).seeds[1].plot()
+
+
+def test_a_seed_that_its_stage_rejects_is_blank_in_that_stage(monkeypatch):
+    failed = {0: "stage 'explore': never entered the region"}
+    monkeypatch.setattr(session, "failed_seeds", lambda *_: failed)
+    run = edl.run("square", num_seeds=2, **{**SETTINGS, "discover": "kmeans", "until": "explore"})
+    assert [bool(np.isnan(each).any()) for each in run.states.samples] == [True, False]
 
 
 def test_if_all_seeds_fail_the_run_fails(three_seeds, tmp_path):

@@ -102,6 +102,6 @@ def test_a_run_that_appears_while_another_is_prepared_is_kept(tmp_path, monkeypa
         if not path.exists():
             store.create(path).write_json(store.CONFIG, {"first": True})
 
-    monkeypatch.setattr("edl.runs.run.check_settings", prepare)
+    monkeypatch.setattr("edl.runs.run.dry_run", prepare)
     check_rejected(["explore", *EXPLORE, "--out", path], "already holds a run")
     assert contents(path) == {"config.json": b'{\n  "first": true\n}\n'}

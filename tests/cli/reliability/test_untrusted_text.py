@@ -104,7 +104,7 @@ def test_a_stored_env_opens_no_file_that_the_user_did_not_name(tmp_path, copied,
     including = f'<mujoco><include file="{secret}"/></mujoco>'
     for env, text in ((secret, None), (f"ant:{secret}", None), (f"mjx:{secret}", None), (f"mjx:{secret}", including)):
         (copied / "config.json").write_text(json.dumps({**config, "env": str(env), "maze": text}))
-        for words in (["evaluate", copied], ["run", "--resume", "--out", copied]):
+        for words in (["evaluate", copied], ["run", "--resume", "--out", copied], ["learn", copied]):
             check_rejected(words, "names the file .* but lacks its text")
 
 
