@@ -2,12 +2,14 @@
 
 edl tables methods --mazes bottleneck           # measures the methods, and keeps the rollouts of the first seed
 python benchmarks/methods.py                    # draws docs/images/methods.png
+python benchmarks/methods.py --train            # first trains the first seed of methods whose result has no rollouts
 
-A method whose result has no rollouts is left out and named. More folders of tables can be given: the first one that
-has the rollouts of a method counts.
+A method whose result has no rollouts is left out and named. Results that were measured before edl kept rollouts have
+none. ``--train`` adds them to the table: it trains the first seed again, and leaves all numbers as they are.
 """
 
 import argparse
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,39 +18,60 @@ import numpy as np
 from edl.envs import layout_of
 from edl.figures.panels import Panel, panels_figure
 from edl.runs.store import Folder
-from edl.tables.make import read_rows
-from edl.tables.methods import NAME, TUNED_IN, key_of
-from edl.tables.table import COMPARED, Result
+from edl.tables import TABLES
+from edl.tables.make import RUNS, Job, execute, read_rows, write_table
+from edl.tables.methods import DRAWN, NAME, PATHS, TUNED_IN, key_of, label_of, rows_for
+from edl.tables.table import Result, Row, TableSettings, is_finished
 from edl.tables.tuning import SCORE
 
 COLUMNS = 6
 
 
-def results_with_paths(folders: Sequence[Path]) -> dict[str, Result]:
+def results_with_paths(folder: Folder) -> dict[str, Result]:
     """The results that have rollouts, by method, in the order of the tables."""
-    found = {}
-    for rows in [read_rows(Folder(folder), NAME) for folder in folders]:
-        for method in COMPARED:
-            each = rows.get(key_of(TUNED_IN, method), {})
-            if "paths" in each.get("measured", {}):
-                found.setdefault(method, each)
-    return {method: found[method] for method in COMPARED if method in found}
+    rows = read_rows(folder, NAME)
+    found = {method: rows.get(key_of(TUNED_IN, method), {}) for method in DRAWN}
+    return {method: each for method, each in found.items() if PATHS in each.get("measured", {})}
+
+
+def train_missing(folder: Folder, runs: Path, methods: Sequence[str]) -> None:
+    """Add the rollouts of the first seed to finished results that have none."""
+    records = {name: dict(read_rows(folder, name)) for name in TABLES}
+    for row in rows_for(TableSettings(), records, [*methods], [TUNED_IN]):
+        if row.table == NAME and is_finished(row, records):
+            print(f"training the first seed of {row.facts['method']}", flush=True)
+            trained = execute(runs, Job((of_one_seed(row),))).results[row.key]
+            records[NAME] = dict(read_rows(folder, NAME))
+            result = records[NAME][row.key]
+            paths = {PATHS: trained["measured"][PATHS], "paths_commit": trained["commit"]}
+            records[NAME][row.key] = {**result, "measured": {**result.get("measured", {}), **paths}}
+            write_table(folder, NAME, records)
+
+
+def of_one_seed(row: Row) -> Row:
+    """The same row for its first seed alone, with nothing but its rollouts measured."""
+    return row._replace(config=dataclasses.replace(row.config, num_seeds=1), measure=None)
 
 
 def panel_of(method: str, result: Result) -> Panel:
     """The rollouts of one method. The number is its distance from the best skill to a random point."""
-    paths = np.asarray(result["measured"]["paths"])[:, None]
-    return Panel(layout_of(TUNED_IN), method, f"{SCORE} {result['mean'][SCORE]:.2f}", paths)
+    paths = np.asarray(result["measured"][PATHS])[:, None]
+    return Panel(layout_of(TUNED_IN), label_of(method).strip("*`"), f"{SCORE} {result['mean'][SCORE]:.2f}", paths)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = [Path("docs/results/tables")]
-    parser.add_argument("tables", type=Path, nargs="*", default=default, help="folders of the JSON files")
+    parser.add_argument("--tables", type=Path, default=Path("docs/results/tables"), help="folder of the JSON files")
     parser.add_argument("--picture", type=Path, default=Path("docs/images/methods.png"))
+    parser.add_argument("--runs", type=Path, default=Path(RUNS), help="folder of the runs of --train")
+    parser.add_argument("--train", nargs="*", metavar="METHOD", help="train the first seed of these methods, or of all")
     options = parser.parse_args()
-    found = results_with_paths(options.tables)
-    missing = [method for method in COMPARED if method not in found]
+    folder = Folder(options.tables)
+    if options.train is not None:
+        without = [method for method in DRAWN if method not in results_with_paths(folder)]
+        train_missing(folder, options.runs, [each for each in options.train or without if each in without])
+    found = results_with_paths(folder)
+    missing = [method for method in DRAWN if method not in found]
     if missing:
         print(f"without rollouts: {', '.join(missing)}")
     if found:
