@@ -15,7 +15,7 @@ from edl.envs.base import Env
 from edl.envs.rollout import Episode
 from edl.explore.cells import TABLE_SIZE, cell_of
 from edl.explore.region import Predicate
-from edl.types import Key
+from edl.types import Key, Scalar
 
 
 def record(experience: Experience, episodes: Episode, at: Int[Array, ""]) -> Experience:
@@ -56,7 +56,7 @@ def draw_states(
     return States(samples=states[resample(key, weights, num_samples)], experience=experience)
 
 
-def flat_weights(states: Float[Array, "n s"], real: Float[Array, " n"], side: float) -> Float[Array, " n"]:
+def flat_weights(states: Float[Array, "n s"], real: Float[Array, " n"], side: float | Scalar) -> Float[Array, " n"]:
     """Weights under which p(s) is uniform over the visited cells: 1 / visits of the cell of each state.
 
     The visits are those of these very states, the first ones of all episodes included. ``real`` is 0 for padding.
