@@ -77,6 +77,24 @@ def resample(key: Key, weights: Float[Array, " n"], num_samples: int) -> Int[Arr
     return order[jnp.searchsorted(edges, ticks)]
 
 
+class Places(NamedTuple):
+    """Where steps or states are in recorded episodes: the rows and the times."""
+
+    rows: Int[Array, " n"]
+    times: Int[Array, " n"]
+
+
+def draw_places(key: Key, ends: Int[Array, " e"], count: int) -> Places:
+    """Draw ``count`` places independently, all with the same probability.
+
+    ``ends`` are the cumulative numbers of places in the rows, so a draw costs a binary search. `resample` visits every
+    row of its weights, which is too much for drawing minibatches from millions of states.
+    """
+    numbers = jax.random.randint(key, (count,), 0, jnp.maximum(ends[-1], 1))
+    rows = jnp.searchsorted(ends, numbers, side="right")
+    return Places(rows, numbers - jnp.where(rows > 0, ends[rows - 1], 0))
+
+
 class EpisodeSample(NamedTuple):
     """A uniform sample of all episodes so far, in rows of fixed number.
 

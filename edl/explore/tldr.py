@@ -34,7 +34,7 @@ from edl.artifacts import Experience, SkillPolicy, States, empty_experience
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.explore.collect import draw_states, record, resample, visited_states
+from edl.explore.collect import draw_places, draw_states, record
 from edl.explore.region import Predicate
 from edl.nets.linalg import mean_nearest
 from edl.nets.mlp import MLP, mlp
@@ -189,8 +189,8 @@ def tldr_objective(env: Env, config: TLDRConfig) -> Objective:
         fit_key, pool_key = jax.random.split(key)
         experience = record(state.experience, episodes, state.episodes)
         trained, metrics = fit_map(fit_key, optimiser, state.map, experience, config)
-        states, real = visited_states(experience)
-        pool = states[resample(pool_key, real, config.particles)]
+        num_states = jnp.where(experience.lengths > 0, experience.lengths + 1, 0)
+        pool = experience.paths[*draw_places(pool_key, jnp.cumsum(num_states), config.particles)]
         points = jax.vmap(trained.params.phi)(pool)
         far = jax.vmap(lambda point: novelty(point, points, config.neighbours))(points)
         goals = pool[jax.lax.top_k(far, config.candidates)[1]]
@@ -217,12 +217,11 @@ def fit_map(
     config: TLDRConfig,
 ) -> tuple[Trained, Metrics]:
     """Gradient steps of phi and lambda on moves of the recorded episodes."""
+    ends = jnp.cumsum(experience.lengths)
 
     def step(trained: Trained, key: Key) -> tuple[Trained, Metrics]:
-        row_key, time_key, goal_key = jax.random.split(key, 3)
-        rows = resample(row_key, experience.lengths.astype(jnp.float32), config.batch_size)
-        share = jax.random.uniform(time_key, (config.batch_size,))
-        times = jnp.floor(share * experience.lengths[rows]).astype(jnp.int32)
+        move_key, goal_key = jax.random.split(key)
+        rows, times = draw_places(move_key, ends, config.batch_size)
         before, after = experience.paths[rows, times], experience.paths[rows, times + 1]
         goals = jax.random.permutation(goal_key, after)
         return gradient_step(optimiser, trained, map_loss, before, after, goals, config.slack)

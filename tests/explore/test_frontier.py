@@ -96,7 +96,9 @@ def test_cells_in_which_episodes_start_have_the_same_share_of_the_samples_as_oth
     def cells_in(points):
         return np.asarray(jax.vmap(lambda s: cell_of(s / state.graph.unit, CONFIG.cell))(points.reshape(-1, 2)))
 
-    visited, first = (np.unique(cells_in(points)) for points in (states.experience.paths, states.experience.paths[:, 0]))
+    visited, first = (
+        np.unique(cells_in(points)) for points in (states.experience.paths, states.experience.paths[:, 0])
+    )
     share = np.isin(cells_in(samples), first).mean()
     np.testing.assert_allclose(share, len(first) / len(visited), rtol=0.2)
 
