@@ -162,7 +162,7 @@ def _preset_part(record: Record, folder: str) -> str:
 def _picture(file: str, caption: str) -> str:
     name, words = html.escape(file), html.escape(caption)
     return (
-        f'<figure class="card"><a href="{name}.svg"><img loading="lazy" alt="{words}" src="{name}.png"></a>'
+        f'<figure class="card"><a href="{name}.png"><img loading="lazy" alt="{words}" src="{name}.png"></a>'
         f"<figcaption>{words}</figcaption></figure>"
     )
 
