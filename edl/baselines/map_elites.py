@@ -32,6 +32,7 @@ from edl.baselines.pick_rules import NearestMean
 from edl.config import check, config
 from edl.envs.base import Discrete, Env
 from edl.envs.rollout import Episode, empty_skill, rollout
+from edl.nets.cells import cell_of
 from edl.nets.distributions import action_distribution
 from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import identity_normaliser
@@ -43,7 +44,6 @@ CLOSED = 1e3
 """How far below zero the hidden units of a member are that z does not select."""
 LOG_DEVIATION = -5.0
 """The policy is deterministic but for this."""
-PRIMES = (73_856_093, 19_349_663, 83_492_791)
 
 
 @config
@@ -140,13 +140,6 @@ def vary(key: Key, repertoire: Repertoire, config: MAPElitesConfig) -> Float[Arr
     return one + iso + config.line_sigma * jax.random.normal(line_key, (config.rollouts, 1)) * (other - one)
 
 
-def place_of(ends: Float[Array, "b s"], cell: Any, places: int) -> Int[Array, " b"]:
-    """The place of the cell that each last state is in."""
-    cells = jnp.floor(ends / cell).astype(jnp.int32).astype(jnp.uint32)  # a negative number becomes a large one
-    factors = jnp.array([PRIMES[i % len(PRIMES)] + i // len(PRIMES) for i in range(ends.shape[1])], jnp.uint32)
-    return (jnp.bitwise_xor.reduce(cells * factors, axis=1) % places).astype(jnp.int32)
-
-
 def insert(
     repertoire: Repertoire,
     weights: Float[Array, "b w"],
@@ -156,7 +149,7 @@ def insert(
 ) -> Repertoire:
     """Each child takes its place if it is fitter than the member there and the fittest child of that place."""
     count = repertoire.fitness.shape[0]
-    places = place_of(ends, cell, count)
+    places = jax.vmap(lambda end: cell_of(end, cell, count))(ends)
     best = repertoire.fitness.at[places].max(fitness)
     rows = jnp.arange(fitness.shape[0])
     wins = (fitness == best[places]) & (fitness > repertoire.fitness[places])

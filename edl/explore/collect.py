@@ -13,8 +13,8 @@ from jaxtyping import Array, Bool, Float, Int
 from edl.artifacts import Experience, States, empty_experience
 from edl.envs.base import Env
 from edl.envs.rollout import Episode
-from edl.explore.cells import TABLE_SIZE, cell_of
 from edl.explore.region import Predicate
+from edl.nets.cells import TABLE_SIZE, cell_of
 from edl.types import Key, Scalar
 
 

@@ -27,7 +27,6 @@ from edl.artifacts import Experience, States, empty_experience
 from edl.config import config
 from edl.envs.base import Box, Env
 from edl.envs.rollout import Episode, empty_skill, rollout_with_memory
-from edl.explore.cells import TABLE_SIZE, cell_of, hash_row
 from edl.explore.collect import draw_states, flat_weights, record, visited_states
 from edl.explore.linear_model import LinearModel, as_vector, fit_linear_model
 from edl.explore.random_walk import random_action, random_episode
@@ -42,6 +41,7 @@ from edl.graph.landmarks import (
     typical_move,
 )
 from edl.graph.shortest_paths import ShortestPaths, paths_from
+from edl.nets.cells import TABLE_SIZE, cell_of, hash_row
 from edl.program import Program
 from edl.types import Key, Metrics, Scalar
 

@@ -23,11 +23,11 @@ from edl.artifacts import Experience, States, empty_experience
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode
-from edl.explore.cells import TABLE_SIZE, cell_of
 from edl.explore.collect import draw_states, flat_weights, record, visited_states
 from edl.explore.random_walk import random_episode
 from edl.explore.region import Predicate
 from edl.graph.landmarks import typical_move
+from edl.nets.cells import TABLE_SIZE, cell_of
 from edl.program import Program
 from edl.types import Key, Metrics
 

@@ -1,1 +1,1 @@
-"""Networks, action distributions, densities, and the only place where an optimiser takes a step."""
+"""Networks, action distributions, densities, hashed cells, and the only place where an optimiser takes a step."""

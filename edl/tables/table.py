@@ -65,7 +65,7 @@ REVISIONS = {
     EDL_RUNNING: 2,
     "hilp": 1,
     "fb": 1,
-    "map_elites": 1,
+    "map_elites": 2,
     "disco_dance": 1,
 }
 """Increase the number of a method when its code changes in a way that its settings do not show. Rows that were measured

@@ -10,7 +10,6 @@ import pytest
 from edl.envs import layouts
 from edl.envs.gridworld import gridworld
 from edl.envs.maze import maze
-from edl.explore.cells import TABLE_SIZE, cell_of
 from edl.explore.frontier import (
     FrontierConfig,
     FrontierState,
@@ -25,6 +24,7 @@ from edl.explore.frontier import (
 from edl.explore.linear_model import LinearModel
 from edl.explore.random_walk import RandomWalkConfig, random_walk
 from edl.graph.landmarks import empty_graph
+from edl.nets.cells import TABLE_SIZE, cell_of
 from edl.program import program_keys, run_program
 from tests.compiling import jit
 
@@ -135,25 +135,6 @@ def test_works_with_discrete_actions():
     states, metrics = jax.eval_shape(lambda key: run_program(frontier(gridworld(5, 5, 6), small), key), KEY)
     assert states.samples.shape == (20, 2)
     assert metrics["arrived"].shape == (2,)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 9])
-def test_cells_are_rows_of_the_table_in_any_number_of_dimensions(size):
-    points = np.random.default_rng(0).uniform(-1000, 1000, (3000, size)).astype(np.float32)
-    rows = np.asarray(jax.vmap(lambda s: cell_of(s, 1.0))(points))
-    assert rows.min() >= 0
-    assert rows.max() < TABLE_SIZE
-    distinct = len(np.unique(np.floor(points), axis=0))
-    assert len(np.unique(rows)) > 0.97 * distinct  # few collisions
-
-
-def test_neighbouring_cells_have_different_rows_on_both_sides_of_zero():
-    x, y = np.meshgrid(np.arange(-50, 50), np.arange(-50, 50))
-    centres = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float32) + 0.5
-    rows = np.asarray(jax.vmap(lambda s: cell_of(0.1 * s, 0.1))(centres))
-    assert len(np.unique(rows)) > 0.97 * len(rows)
-    again = np.asarray(jax.vmap(lambda s: cell_of(0.1 * s, 0.1))(centres + 0.3))
-    np.testing.assert_array_equal(rows, again)
 
 
 def test_a_pair_of_blocks_depends_on_the_origin():
