@@ -10,8 +10,8 @@ pi_z(s) = argmax_a F(s,a,z)^T z is then optimal for z = E_rho[r(s) B(s)]. Over p
     L_pi     = -E[ min_k F_k(s,a,z)^T z / d - alpha log pi(a|s,z) ],                     a ~ pi(.|s,z)
 
 B_j = B(s'_j), F' and B' are targets, and ||B|| = ||z|| = sqrt(d). Half of the z are B of a recorded state, the others
-are uniform on the sphere. It is prompted by a goal, z = B(g), or by a reward, z = E[r(s) B(s)] (`prompt_by_reward`),
-scaled to the length sqrt(d).
+are uniform on the sphere. It is prompted by a goal, z = B(g), or by a reward, z = E_rho[r(s) B(s)]
+(`prompt_by_reward`), scaled to the length sqrt(d).
 
 Departs from the code of HILP's authors, whose FB we follow:
 - The policy is a squashed Gaussian with a small entropy bonus, trained as in SAC; theirs is a mean with fixed noise.
@@ -138,7 +138,11 @@ def on_sphere(vector: Float[Array, " z"]) -> Float[Array, " z"]:
 def prompt_by_reward(
     policy: SkillPolicy, states: Float[Array, "n s"], rewards: Float[Array, " n"]
 ) -> Float[Array, " z"]:
-    """The skill for a reward: z = E[r(s) B(s)] over labelled states, scaled to the length sqrt(d)."""
+    """The skill for a reward: z = E_rho[r(s) B(s)] over labelled states, scaled to the length sqrt(d).
+
+    The states must be drawn from rho, the distribution of the states in which recorded steps end. With states from
+    another distribution p, z is that of the reward r p / rho. The samples of p(s) of an explorer are not from rho.
+    """
     backward = policy.model
     if backward is None:
         raise ConfigError("prompt_by_reward needs a policy with B (got a policy without a model). Use the method fb.")

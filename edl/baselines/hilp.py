@@ -12,8 +12,9 @@ goals, and then skills that go far in all directions z of the map, ||z|| = 1:
 
 g != s is a state that the episode reached later, or any state. V', Q' are targets that follow phi and Q slowly.
 
-It is prompted by a goal, z = (phi(g) - phi(s_0)) / ||phi(g) - phi(s_0)||, or by a reward: `prompt_by_reward` is the
-least-squares solution of r_i = (phi(s'_i) - phi(s_i)) . z over labelled transitions, scaled to unit length.
+It is prompted by a goal, z = (phi(g) - phi(s_0)) / ||phi(g) - phi(s_0)||, where phi(s_0) is a mean over recorded first
+states, or by a reward: `prompt_by_reward` is the least-squares solution of r_i = (phi(s'_i) - phi(s_i)) . z over
+labelled transitions, scaled to unit length.
 
 Departs from the authors' code:
 - One network phi, one network U, two networks Q; theirs has two of phi, and l_e has the sign of the targets' error.
@@ -31,9 +32,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from edl.artifacts import SkillPolicy, States
+from edl.artifacts import Experience, SkillPolicy, States
 from edl.baselines.directions import DirectionOfTarget
-from edl.baselines.goal_skills import medoids, start_states
+from edl.baselines.goal_skills import medoids
 from edl.baselines.offline import OfflineState, Transitions, check_offline, draw_transitions, follow, offline_program
 from edl.baselines.pick_rules import NUM_STARTS
 from edl.baselines.skill_priors import unit_vector
@@ -120,12 +121,21 @@ def hilp(env: Env, states: States, config: HILPConfig) -> Program[OfflineState, 
     def finish(state: OfflineState) -> SkillPolicy:
         networks: Networks = state.trained.params
         phi = fold_normaliser(networks.phi, normaliser)
-        origin = jnp.mean(jax.vmap(phi)(start_states(jax.random.key(0), env, NUM_STARTS)), axis=0)
-        rule, goals = DirectionOfTarget(phi, origin, False), medoids(states.samples, config.num_skills)
+        rule = DirectionOfTarget(phi, mean_start(phi, experience), False)
+        goals = medoids(states.samples, config.num_skills)
         codes = jax.vmap(rule)(goals)
         return SkillPolicy(networks.actor, normaliser, actions, codes, goals=goals, model=phi, pick=rule)
 
     return offline_program(init, improve, finish, config.iterations, config.gradient_steps)
+
+
+def mean_start(phi: MLP, experience: Experience) -> Float[Array, " z"]:
+    """The mean of phi(s_0) over the first `NUM_STARTS` recorded episodes.
+
+    Not over all, because only the first episodes of `edl.explore.go_explore` begin at a reset.
+    """
+    played = experience.lengths[:NUM_STARTS] > 0
+    return jnp.average(jax.vmap(phi)(experience.paths[:NUM_STARTS, 0]), axis=0, weights=played.astype(jnp.float32))
 
 
 class TowardGoal(eqx.Module):

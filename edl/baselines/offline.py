@@ -1,7 +1,8 @@
 """Offline methods (HILP, FB): batches of recorded transitions, and a program that learns from them alone.
 
-An offline method gets `States` with experience, from an explorer or from a dataset, and does not act in the env. It is
-built by ``build(env, states, config)``; the env tells it the sizes and ranges of observations and actions.
+An offline method gets `States` with experience, from an explorer or from a dataset. It neither resets nor steps the
+env. It is built by ``build(env, states, config)``; the env tells it the sizes of features and observations and the
+ranges of actions.
 
 Experience does not say why an episode ended. Every end counts as a time limit: the last state has a value like others.
 """
@@ -57,6 +58,11 @@ def check_offline(env: Env, states: States, name: str) -> Experience:
     check(not isinstance(env.action_space, Discrete), f"{name} needs continuous actions. Use an env that has them.")
     assert states.experience is not None
     return states.experience
+
+
+def recorded_steps(experience: Experience) -> Bool[Array, "e t"]:
+    """Which steps were made. The others are padding after the end of an episode."""
+    return jnp.arange(experience.paths.shape[1] - 1) < experience.lengths[:, None]
 
 
 def draw_transitions(key: Key, experience: Experience, count: int) -> Transitions:

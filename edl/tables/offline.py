@@ -4,9 +4,10 @@ By goal: the walking distance from the end of an episode to its goal, one of `NU
 z = B(g); HILP turns towards the goal in every step (`TowardGoal`), and not only at the start.
 
 By reward: how far the skill for "go right" goes to the right. There are four rewards, one per direction u of the plane.
-A recorded move has the reward u . (s' - s) and a recorded state u . s, so the return of an episode says how far it gets
-along u. A score is that distance as a share of the way to the farthest cell, averaged over directions and rollouts: 1
-is the end of the maze, 0 the start. Directions in which the maze ends within `LEAST` cells of the start are left out.
+HILP gets the reward u . (s' - s) of all recorded moves, and FB the reward u . s' of the states in which they end. The
+return of an episode says how far it gets along u. A score is that distance as a share of the way to the farthest cell,
+averaged over directions and rollouts: 1 is the end of the maze, 0 the start. Directions in which the maze ends within
+`LEAST` cells of the start are left out.
 """
 
 from collections.abc import Sequence
@@ -21,12 +22,13 @@ from edl.artifacts import SkillPolicy, States
 from edl.baselines.fb import prompt_by_reward as fb_prompt
 from edl.baselines.hilp import TowardGoal
 from edl.baselines.hilp import prompt_by_reward as hilp_prompt
+from edl.baselines.offline import recorded_steps
 from edl.envs.layouts import Layout
 from edl.evaluate.skill_rollouts import NUM_ROLLOUTS, play_skills, uniform_policy
 from edl.runs.evaluation import Evaluation, evaluator_of
 from edl.runs.pipeline import stage_keys
 from edl.runs.result import Run
-from edl.tables.markdown import markdown_table
+from edl.tables.markdown import facts_line, markdown_table, steps_cell
 from edl.tables.table import MAZES, Results
 from edl.types import Key
 
@@ -34,6 +36,7 @@ DIRECTIONS = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
 LEAST = 2.0
 NUM_GOALS = 200
 METHODS = ("hilp", "fb")
+KEYS = tuple(f"{maze}/{method}" for maze in MAZES for method in METHODS)
 MEASURED = {"goal_distance": "by goal: distance at the end", "reward_share": "by reward: share of the way"}
 PROMPTED = 6
 """The number that the rollouts of prompts fold into the key of a seed."""
@@ -42,17 +45,23 @@ PROMPTED = 6
 def prompt_hilp(policy: SkillPolicy, states: States, direction: Float[Array, " s"]) -> Float[Array, " z"]:
     """The skill of HILP for the reward u . (s' - s), from all recorded moves."""
     assert states.experience is not None
-    paths, lengths = states.experience.paths, states.experience.lengths
-    real = jnp.arange(paths.shape[1] - 1) < lengths[:, None]
-    after = jnp.where(real[:, :, None], paths[:, 1:], paths[:, :-1])  # a move that was not made has length 0
+    paths, made = states.experience.paths, recorded_steps(states.experience)
+    after = jnp.where(made[:, :, None], paths[:, 1:], paths[:, :-1])  # a move that was not made has length 0
     before, after = (x.reshape(-1, paths.shape[-1]) for x in (paths[:, :-1], after))
     return hilp_prompt(policy, before, after, (after - before) @ direction)
 
 
 def prompt_fb(policy: SkillPolicy, states: States, direction: Float[Array, " s"]) -> Float[Array, " z"]:
-    """The skill of FB for the reward u . s, less its mean, from samples of p(s)."""
-    samples = states.samples
-    return fb_prompt(policy, samples, (samples - jnp.mean(samples, axis=0)) @ direction)
+    """The skill of FB for the reward u . s, less its mean, from the states in which recorded moves end.
+
+    They have FB's distribution rho. ``states.samples`` do not: `frontier` draws them evenly from the explored cells.
+    """
+    assert states.experience is not None
+    made = recorded_steps(states.experience).reshape(-1)
+    after = states.experience.paths[:, 1:].reshape(len(made), -1)
+    rewards = after @ direction
+    rewards = jnp.where(made, rewards - jnp.mean(rewards, where=made), 0.0)  # padding does not count
+    return fb_prompt(policy, after, rewards)
 
 
 PROMPTS = {"hilp": prompt_hilp, "fb": prompt_fb}
@@ -107,15 +116,18 @@ def score(layout: Layout, moves: Float[np.ndarray, "d n s"]) -> float:
 
 def view(results: Results) -> str:
     """Zero-shot by goal and by reward, for the offline methods in all mazes in which they were measured."""
+    found = {key: results[key] for key in KEYS if "measured" in results.get(key, {})}
+    if not found:
+        return "Not measured."
     lines = []
-    for maze in MAZES:
-        for method in METHODS:
-            each = results.get(f"{maze}/{method}", {}).get("measured")
-            if each is not None:
-                cells = [(spread(each[name]), f"{each[f'random_{name}']:.2f}") for name in MEASURED]
-                lines.append([maze, f"`{method}`", *(cell for pair in cells for cell in pair)])
+    for result in found.values():
+        measured = result["measured"]
+        cells = [(spread(measured[name]), f"{measured[f'random_{name}']:.2f}") for name in MEASURED]
+        lines.append([result["env"], f"`{result['method']}`", *(cell for pair in cells for cell in pair)])
     head = ["maze", "method", *(cell for title in MEASURED.values() for cell in (title, "random actions"))]
-    return markdown_table(head, lines) if lines else "Not measured."
+    steps = " or ".join(sorted({steps_cell(each) for each in found.values()}))
+    about = f"{steps} environment steps of the explorer per seed. In brackets: the range of the seeds."
+    return f"{facts_line(found)} {about}\n\n{markdown_table(head, lines)}"
 
 
 def spread(values: Sequence[float]) -> str:

@@ -63,8 +63,8 @@ REVISIONS = {
     EDL_ORACLE: 2,
     EDL_DEFAULT: 2,
     EDL_RUNNING: 2,
-    "hilp": 1,
-    "fb": 1,
+    "hilp": 2,
+    "fb": 2,
     "map_elites": 2,
     "disco_dance": 1,
 }

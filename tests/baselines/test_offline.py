@@ -8,10 +8,12 @@ import pytest
 from edl.artifacts import Experience, SkillPolicy, States
 from edl.baselines.fb import FBConfig, fb, measure_error, on_sphere
 from edl.baselines.fb import prompt_by_reward as prompt_fb
-from edl.baselines.hilp import HILPConfig, TowardGoal, expectile_loss, hilp, map_errors
+from edl.baselines.hilp import HILPConfig, TowardGoal, expectile_loss, hilp, map_errors, mean_start
 from edl.baselines.hilp import prompt_by_reward as prompt_hilp
-from edl.baselines.offline import Transitions, check_offline, draw_transitions
+from edl.baselines.offline import Transitions, check_offline, draw_transitions, recorded_steps
+from edl.baselines.pick_rules import NUM_STARTS
 from edl.config import ConfigError
+from edl.envs.base import Box, Env
 from edl.envs.gridworld import gridworld
 from edl.envs.maze import maze
 from edl.evaluate.skill_rollouts import last_states, rollouts
@@ -20,6 +22,7 @@ from edl.nets.distributions import Categorical, action_distribution
 from edl.nets.mlp import MLP
 from edl.nets.normalise import identity_normaliser
 from edl.program import run_program
+from edl.tables.offline import prompt_fb as fb_by_direction
 from edl.tables.offline import prompt_hilp as prompt_by_direction
 from tests.compiling import jit
 
@@ -85,6 +88,62 @@ def test_prompts_ignore_what_follows_the_end_of_an_episode():
     np.testing.assert_allclose(prompt_by_direction(policy_with(phi), states, jnp.array([0.0, 1.0])), [0, 1], atol=1e-5)
 
 
+def test_the_prompt_of_fb_weighs_states_as_the_recording_does():
+    # Moves end twice in (1, 0), once in (0, 1) and once in (2, 1). Samples of p(s) have other shares.
+    paths = [[[5, 5], [1, 0], [1, 0], [9, 9]], [[7, 7], [0, 1], [2, 1], [8, 8]]]
+    recorded = Experience(jnp.array(paths, jnp.float32), jnp.zeros((2, 3, 2)), jnp.array([2, 2]))
+    np.testing.assert_array_equal(recorded_steps(recorded), [[True, True, False]] * 2)
+    states = States(jnp.array([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [5.0, 5.0]]), recorded)
+    model = MLP([jnp.array([[3.0, 4.0], [0.0, 2.0]])], [jnp.zeros(2)])
+    b_of_10, b_of_01, b_of_21 = np.array([0.6, 0.8]), np.array([0.0, 1.0]), np.array([6.0, 10.0]) / np.sqrt(136)
+    # The rewards x - 1 and y - 1/2.
+    for direction, expected in (([1.0, 0.0], b_of_21 - b_of_01), ([0.0, 1.0], b_of_21 + b_of_01 - 2 * b_of_10)):
+        found = fb_by_direction(policy_with(model), states, jnp.array(direction))
+        np.testing.assert_allclose(found, np.sqrt(2) * expected / np.linalg.norm(expected), rtol=1e-4)
+
+
+def test_skills_of_hilp_start_at_recorded_first_states():
+    np.testing.assert_allclose(mean_start(DOUBLE, EXPERIENCE), [10.0, 10.0])  # those of 0 and 10, and no third one
+    firsts = jnp.where(jnp.arange(40) < NUM_STARTS, 1.0, 100.0)[:, None, None]  # as those of Go-Explore
+    later = Experience(firsts * jnp.ones((40, 2, 2)), jnp.zeros((40, 1, 2)), jnp.ones(40, int))
+    np.testing.assert_allclose(mean_start(DOUBLE, later), [2.0, 2.0])
+    program = hilp(maze("square"), States(LINE, EXPERIENCE), HILPConfig(num_skills=2, hidden=(4,)))
+    policy = jit(lambda key: program.finish(program.init(key)))(jax.random.key(0))
+    np.testing.assert_allclose(policy.pick.origin, mean_start(policy.model, EXPERIENCE), rtol=1e-4, atol=1e-5)
+    goals = jax.vmap(policy.model)(policy.goals) - policy.pick.origin
+    directions = goals / jnp.linalg.norm(goals, axis=1, keepdims=True)
+    np.testing.assert_allclose(policy.codes, directions, rtol=1e-3, atol=1e-4)
+
+
+class OnlySizes(Env):
+    """An env that says what its observations and actions are, and cannot be played."""
+
+    horizon: int = 3
+    observation_size: int = 2
+    feature_size: int = 2
+
+    @property
+    def action_space(self):
+        return Box(-2 * jnp.ones(2), 2 * jnp.ones(2))
+
+    def reset(self, key):
+        raise AssertionError("an offline method resets its env")
+
+    def step(self, key, state, action):
+        raise AssertionError("an offline method steps its env")
+
+    observe = features = reset
+
+
+@pytest.mark.parametrize("build", [hilp, fb])
+def test_training_neither_resets_nor_steps_the_env(build):
+    small = {"num_skills": 2, "skill_size": 3, "hidden": (4,), "iterations": 2, "gradient_steps": 2, "batch_size": 8}
+    program = build(OnlySizes(), States(LINE, EXPERIENCE), {hilp: HILPConfig, fb: FBConfig}[build](**small))
+    policy, metrics = jit(lambda key: run_program(program, key))(jax.random.key(0))
+    assert policy.codes.shape == (2, 3)
+    assert all(np.isfinite(each).all() for each in jax.tree.leaves((policy, metrics)))
+
+
 def test_hilp_turns_towards_a_goal_in_every_step():
     actions = action_distribution(maze("square").action_space, "tanh_gaussian")
     actor = MLP([jnp.eye(4)], [jnp.zeros(4)])  # the means are s, the log deviations z
@@ -137,11 +196,11 @@ def test_goals_and_rewards_lead_to_different_ends(walks, build, config):
     policy, _ = jit(lambda key: run_program(program, key))(jax.random.key(1))
     targets = jnp.array([[-4.0, 0.0], [4.0, 0.0]])
     by_goal = jnp.stack([policy.pick(target) for target in targets])
+    before, after = states.experience.paths[:, :-1].reshape(-1, 2), states.experience.paths[:, 1:].reshape(-1, 2)
     if build is hilp:
-        before, after = states.experience.paths[:, :-1].reshape(-1, 2), states.experience.paths[:, 1:].reshape(-1, 2)
         to_right = prompt_hilp(policy, before, after, (after - before)[:, 0])
     else:
-        to_right = prompt_fb(policy, states.samples, jnp.sign(states.samples[:, 0]))
+        to_right = prompt_fb(policy, after, jnp.sign(after[:, 0]))
     codes = jnp.concatenate([by_goal, to_right[None]])
     ends = np.asarray(last_states(rollouts(jax.random.key(0), env, policy, codes, num=10))[..., 0]).mean(axis=1)
     assert ends[1] - ends[0] > 4
