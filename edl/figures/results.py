@@ -18,6 +18,8 @@ Verdict = Mapping[str, Any]
 
 TITLE = "Explore, Discover and Learn, reproduced"
 MARKS = {"holds": "✓ holds", "undecided": "? undecided", "refuted": "✗ refuted"}
+SOURCES = ("paper", "ours", "theory")
+"""Whose claim it is."""
 NOT_TESTED = "not run"
 FALSE_POSITIVES = {2: 0.17, 3: 0.10, 4: 0.07, 5: 0.06, 7: 0.05, 10: 0.044, 20: 0.036, 50: 0.03, 1000: 0.025}
 """Share of wrong claims that hold, by the number of seeds of each side, simulated with normal scores of equal means.
@@ -54,34 +56,38 @@ def results_markdown(records: Sequence[Record]) -> str:
     """The table of claims in Markdown, with the test and the measured values of each."""
     presets = presets_of(records)
     lines = [f"# {TITLE}", "", overview(records), "", RULE, ""]
-    lines += [f"| figure | claims | {' | '.join(presets)} |", f"|---|---|{'---|' * len(presets)}"]
+    lines += [f"| figure | whose | claims | {' | '.join(presets)} |", f"|---|---|---|{'---|' * len(presets)}"]
     for name in dict.fromkeys(record["figure"] for record in records):
-        claims = [verdicts for figure, _, verdicts in claims_of(records) if figure == name]
-        counts = " | ".join(count_outcomes(claims, preset) for preset in presets)
-        lines.append(f"| `{name}` | {len(claims)} | {counts} |")
-    lines += ["", f"| figure | claim and test | {' | '.join(presets)} |", f"|---|---|{'---|' * len(presets)}"]
+        for source in SOURCES:
+            claims = [each for figure, _, each in claims_of(records) if figure == name and source_of(each) == source]
+            counts = " | ".join(count_outcomes(claims, preset) for preset in presets)
+            lines += [f"| `{name}` | {source} | {len(claims)} | {counts} |"] if claims else []
+    lines += ["", f"| figure | whose | claim and test | {' | '.join(presets)} |"]
+    lines += [f"|---|---|---|{'---|' * len(presets)}"]
     for name, claim, verdicts in claims_of(records):
         cells = [_markdown_cell(verdicts.get(preset)) for preset in presets]
         test = next(iter(verdicts.values()))["test"]
-        lines.append(f"| `{name}` | **{_plain(claim)}**<br>{_plain(test)} | {' | '.join(cells)} |")
+        words = f"**{_plain(claim)}**<br>{_plain(test)}"
+        lines.append(f"| `{name}` | {source_of(verdicts)} | {words} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
 def overview(records: Sequence[Record]) -> str:
-    """How many claims were tested, and how many hold, by preset."""
-    sources = [source_of(verdicts) for _, _, verdicts in claims_of(records)]
-    claims = [verdicts for _, _, verdicts in claims_of(records) if source_of(verdicts) != "theory"]
-    text = f"{sources.count('paper')} claims of the paper and {sources.count('ours')} of ours were tested."
+    """How many claims of the paper and of ours were tested, and how many hold, by preset."""
+    claims = {name: [each for _, _, each in claims_of(records) if source_of(each) == name] for name in SOURCES}
+    text = f"{len(claims['paper'])} claims of the paper and {len(claims['ours'])} of ours were tested."
     for preset in presets_of(records):
-        counts = count_outcomes(claims, preset)
         seeds = sorted({record["num_seeds"] for record in records if record["preset"] == preset})
-        text += f" Preset {preset}, {' or '.join(map(str, seeds))} seeds: {counts}."
-    by_chance = false_positives(min(record["num_seeds"] for record in records)) * len(claims) if records else 0.0
+        text += f" Preset {preset}, {' or '.join(map(str, seeds))} seeds: "
+        text += f"of the paper's claims {count_outcomes(claims['paper'], preset)}"
+        text += f"; of ours {count_outcomes(claims['ours'], preset)}." if claims["ours"] else "."
+    tested = len(claims["paper"]) + len(claims["ours"])
+    by_chance = false_positives(min(record["num_seeds"] for record in records)) * tested if records else 0.0
     return (
-        f"{text} There is no correction for the number of claims: if all {len(claims)} were wrong, up to about "
+        f"{text} There is no correction for the number of claims: if all {tested} were wrong, up to about "
         f"{by_chance:.1f} would hold by chance, because intervals of few seeds are too narrow. "
-        f"{sources.count('theory')} statements of the theory were checked exactly, without seeds; they are not "
-        "counted. Pictures show the first seed."
+        f"{len(claims['theory'])} statements of the theory were checked exactly, without seeds; they are not "
+        "counted. Runs that only we propose have our settings in both presets. Pictures show the first seed."
     )
 
 

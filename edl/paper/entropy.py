@@ -10,6 +10,7 @@ all states of 20 rollouts per skill. Skills of EDL count if they succeed by thei
 goal (forward form) or in the skill's region (reverse form). All skills of reverse MI count.
 """
 
+import dataclasses
 import itertools
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -37,6 +38,8 @@ ENVS = ("bottleneck", "square")
 WEIGHTS = (OUR_ENTROPY, AUTHORS_ENTROPY)
 NAMES = {"reverse_mi": "Reverse MI", "reverse": "EDL, q(z|s)", "forward": "EDL, log q(s|z)"}
 PAID_FOR_REGIONS = ("reverse_mi", "reverse")
+NEVER = 2.0
+"""A success that stops no learner: policies that stop early spread more, because their learning rate is still high."""
 
 
 class Spread(NamedTuple):
@@ -62,7 +65,7 @@ def define_runs(settings: ReproductionConfig) -> dict[str, Recipe]:
             return recipes.baseline(settings, env, method, weight)
         forward, reverse = recipes.sibling_rivalry(settings, env), recipes.with_reward(settings, env, "posterior")
         learner = recipes.with_ppo(forward if method == "forward" else reverse, entropy_weight=weight)
-        return recipes.edl(settings, env, "oracle", learner)
+        return recipes.edl(settings, env, "oracle", dataclasses.replace(learner, stop_at=NEVER))
 
     return {label: define(*case) for label, case in CASES.items()}
 

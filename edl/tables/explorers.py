@@ -58,11 +58,20 @@ def explorers() -> dict[str, tuple[str, Any]]:
 
 def rows(table: str, settings: TableSettings, records: Records) -> list[Row]:
     """One row per explorer and maze."""
-    found, budget, all_explorers = [], BUDGETS[table], explorers()
-    for name in settings.chosen_methods(list(all_explorers)):
-        if budget > MAX_BUDGET.get(name, budget):
-            continue
-        explorer, config = all_explorers[name]
+    budget, chosen = BUDGETS[table], settings.chosen_methods(list(explorers()))
+    return rows_of(table, budget, settings, [name for name in chosen if budget <= MAX_BUDGET.get(name, budget)])
+
+
+def random_rows(table: str, budget: int, settings: TableSettings) -> list[Row]:
+    """The rows of random actions, for a table of another kind."""
+    return rows_of(table, budget, settings, settings.chosen_methods(list(RANDOM)))
+
+
+def rows_of(table: str, budget: int, settings: TableSettings, names: list[str]) -> list[Row]:
+    """One row per named explorer and maze, with this number of environment steps."""
+    found = []
+    for name in names:
+        explorer, config = explorers()[name]
         for maze in settings.chosen_mazes(MAZES):
             base = settings.config(maze, explore=explorer, explorer=config, num_seeds=settings.num_seeds)
             iterations = max(budget // HORIZON // base.explorer.rollouts, 1)

@@ -58,6 +58,7 @@ from edl.tables.table import (
     is_finished,
     result_of,
 )
+from edl.tables.training import LEARNED
 from edl.tables.tuning import NAME as TUNING
 
 RUNS = "build/tables"
@@ -166,7 +167,7 @@ def expand(names: Sequence[str]) -> list[str]:
 
 
 def check_settings(settings: TableSettings) -> None:
-    methods = [*COMPARED, EDL_DEFAULT, *explorers(), *GYMNASIUM_EXPLORERS, *ROBOT_METHODS]
+    methods = [*COMPARED, EDL_DEFAULT, *explorers(), *GYMNASIUM_EXPLORERS, *LEARNED, *ROBOT_METHODS]
     check_names(settings.methods, methods, "method or explorer")
     envs = [*PAPER_MAZES, HARD, RANDOM_MAZES, *LEADS_MAZES, *ROBOTS, *PLANES]
     check_names(settings.mazes, envs, "maze, robot or Gymnasium env")

@@ -14,6 +14,7 @@ import numpy as np
 
 from edl.baselines import METHODS
 from edl.citation import year_of
+from edl.evaluate.metrics import METRICS
 from edl.evaluate.statistics import aggregate
 from edl.runs.config import RunConfig
 from edl.runs.evaluation import Evaluation
@@ -208,6 +209,23 @@ def readme_view(results: Results) -> str:
     return f"{about(found)}\n\n{table}"
 
 
+def metrics_view(results: Results) -> str:
+    """Every metric of EDL and of random actions, for the page that explains the metrics."""
+    places = (MAZES[0], MAZES[-1])
+    found = {maze: results_in(results, maze) for maze in places}
+    if not all(EDL in each for each in found.values()):
+        return "Not measured."
+    values = {maze: (each[EDL]["mean"], random_values(each.values())) for maze, each in found.items()}
+    lines = [
+        [f"`{name}`", *(f"{of[name]:.2f}" if name in of else NONE for pair in values.values() for of in pair)]
+        for name in METRICS
+        if any(name in mean for mean, _ in values.values())
+    ]
+    head = ["metric", *(f"{maze}: {who}" for maze in places for who in ("EDL", "random actions"))]
+    facts = facts_line({maze: each[EDL] for maze, each in found.items()})
+    return f"{facts} EDL has no oracle, and the settings that were tuned in each maze.\n\n{markdown_table(head, lines)}"
+
+
 def in_random_mazes(results: Results) -> dict[str, list[Result]]:
     """The results in random mazes that have not failed, by method, in the order of the table."""
     chosen = {key: each for key, each in results.items() if key.startswith(f"{RANDOM_MAZES}:") and "mean" in each}
@@ -302,6 +320,7 @@ TABLE = Table(
     {
         "": view,
         "readme": readme_view,
+        "metrics": metrics_view,
         "overview": overview,
         RANDOM_MAZES: random_view,
         "leads": published.leads_view,

@@ -17,7 +17,7 @@ from edl.tables import TABLES
 from edl.tables.make import markdown_of, read_rows
 
 BLOCK = re.compile(r"(?P<begin><!-- table: (?P<name>[\w/]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
-DEFAULT_PAGES = ("README.md", "docs/results.md", "docs/explorers.md", "docs/robots.md")
+DEFAULT_PAGES = ("README.md", "docs/results.md", "docs/metrics.md", "docs/explorers.md", "docs/robots.md")
 
 
 def fill(text: str, folder: Folder, whose: str) -> str:

@@ -1,11 +1,12 @@
 """Two tables about the training of methods without stages.
 
 `COVERAGE`: the share of the reachable bins that a method visits in the 100,000 steps of its training, from scratch and
-with its default settings, as ExDM (ICLR 2026) reports it: bins and steps are those of the table of explorers.
+with its default settings, as ExDM (ICLR 2026) reports it: bins and steps are those of the table of explorers. CIC is
+also trained with the reward of its authors' code, the entropy alone. Random actions are next to all of them.
 
 `ENVS`: METRA on SAC and on PPO with different numbers of envs side by side, for the same number of environment steps.
-SAC makes the same number of gradient steps per environment step for all of them, and so does phi of both. PPO makes the
-same number per iteration.
+SAC makes the same number of gradient steps per environment step for all of them, and so does phi of both, with batches
+of the same size. PPO makes the same number per iteration.
 """
 
 import dataclasses
@@ -27,6 +28,7 @@ from edl.runs.config import RunConfig
 from edl.runs.interrupt import Interrupt
 from edl.runs.pipeline import stage_keys
 from edl.runs.resolve import make_context, resolve_config
+from edl.tables import explorers
 from edl.tables.budget import SAC_CAPACITY, SAC_ROLLOUTS, SAC_UPDATE_EVERY, path_of_learner
 from edl.tables.markdown import NONE, facts_line, markdown_table, mean_cell, missing_line
 from edl.tables.published import verdict
@@ -47,16 +49,30 @@ from edl.types import Key
 COVERAGE, ENVS = "training_coverage", "envs"
 STEPS = 100_000
 METRIC = "data_coverage_100k"
+CIC_ENTROPY = "cic_entropy"
+"""CIC with beta = 0: the reward of its authors' code."""
+LEARNED: dict[str, tuple[str, dict[str, Any]]] = {
+    "diayn": ("diayn", {}),
+    "lsd": ("lsd", {}),
+    "cic": ("cic", {}),
+    CIC_ENTROPY: ("cic", {"baseline.contrast_weight": 0.0}),
+    "becl": ("becl", {}),
+}
+"""The method of each row, and the settings that are not its defaults."""
+ROW_LABELS = {CIC_ENTROPY: "`cic`, entropy alone"}
 PUBLISHED = {
     "diayn": (0.41, 0.38, 0.29),
     "lsd": (0.45, 0.28, 0.34),
     "cic": (0.94, 0.89, 0.58),
+    CIC_ENTROPY: (0.94, 0.89, 0.58),
     "becl": (0.50, 0.36, 0.29),
 }
 """Coverage of square, tree and bottleneck after 100,000 steps in the paper of ExDM, ten seeds."""
 REASON = (
-    "The published methods learn with DDPG or PPO and their authors' settings, ours with SAC and our defaults, at one "
-    "gradient step per 20 environment steps. SAC's policy is random at first and covers as much as random actions."
+    "Published are the numbers in ExDM's paper, of DDPG or PPO with the settings of each method's authors. Ours learn "
+    "with SAC and our defaults, at one gradient step per 20 environment steps. The authors' code of CIC rewards the "
+    "entropy alone (`--baseline.contrast-weight 0`), and our default the whole bound of the paper, whose skills are "
+    "told apart."
 )
 NUM_ENVS = (8, 32, 128, 512)
 METRA = ("metra", "metra_ppo")
@@ -67,18 +83,18 @@ ENVS_METRICS = (SCORE, "skill_coverage")
 def coverage_rows(settings: TableSettings, records: Records) -> list[Row]:
     """One row per method and maze. All steps stay in the replay buffer."""
     found = []
-    for method in settings.chosen_methods(list(PUBLISHED)):
+    for name in settings.chosen_methods(list(LEARNED)):
+        method, changes = LEARNED[name]
         for maze in settings.chosen_mazes(MAZES):
-            config = settings.config(maze, method, num_seeds=settings.num_seeds)
+            config = with_values(settings.config(maze, method, num_seeds=settings.num_seeds), changes)
             horizon = make_context(config).env.horizon
             sac = config.baseline.sac
             iterations = max((settings.steps or STEPS) // (horizon * sac.rollouts), 1)
             sac = dataclasses.replace(sac, iterations=iterations, capacity=iterations * sac.rollouts * horizon)
             config = resolve_config(with_values(config, {"baseline.sac": sac}))
-            found.append(
-                Row(COVERAGE, f"{maze}/{method}", config, {"method": method, "budget": sac.capacity}, runner=cover)
-            )
-    return found
+            facts = {"method": name, "budget": sac.capacity}
+            found.append(Row(COVERAGE, f"{maze}/{name}", config, facts, runner=cover))
+    return found + explorers.random_rows(COVERAGE, STEPS, settings)
 
 
 def cover(path: Path, rows: Sequence[Row], interrupt: Interrupt) -> dict[str, dict[str, Any]]:
@@ -121,15 +137,16 @@ def training_coverage(key: Key, program: Program, grid: BinGrid) -> Float[Array,
 
 
 def coverage_view(results: Results) -> str:
-    """Our coverage, the published one, and a verdict for each maze."""
+    """Our coverage, the published one, and a verdict for each maze; and the coverage of random actions."""
     lines, missing = [], []
-    for method, published in PUBLISHED.items():
-        line = [f"`{method}`"]
-        for maze, value in zip(MAZES, published, strict=True):
-            each = results.get(f"{maze}/{method}")
-            missing += [f"`{method}` in {maze}"] if each is None else []
-            ours = NONE if each is None else f"{mean_cell(each, METRIC)}, {verdict(each, METRIC, value)}"
-            line.append(f"{value:.2f} / {ours}")
+    for name in (*explorers.RANDOM, *LEARNED):
+        line = [name if name in explorers.RANDOM else ROW_LABELS.get(name, f"`{name}`")]
+        for maze, value in zip(MAZES, PUBLISHED.get(name, (None,) * len(MAZES)), strict=True):
+            each = results.get(f"{maze}/{name}")
+            missing += [f"{line[0]} in {maze}"] if each is None else []
+            ours = NONE if each is None else mean_cell(each, METRIC)
+            judged = "" if each is None or value is None else f", {verdict(each, METRIC, value)}"
+            line.append(f"{NONE if value is None else f'{value:.2f}'} / {ours}{judged}")
         lines.append(line)
     table = markdown_table(["method", *(f"{maze}: published / ours, verdict" for maze in MAZES)], lines)
     return f"{facts_line(results)} {REASON}\n\n{table}{missing_line(missing)}"
@@ -153,9 +170,10 @@ def with_envs(settings: TableSettings, maze: str, method: str, count: int, steps
     path = path_of_learner(config, "learn")
     learner, horizon = setting(config, path), make_context(config).env.horizon
     changes: dict[str, Any] = {"rollouts": count, "iterations": max(steps // (count * horizon), 1)}
-    if path.endswith("sac"):
-        changes |= {"update_every": SAC_UPDATE_EVERY, "capacity": SAC_CAPACITY}
     fits = max(round(config.baseline.minibatches * count / SAC_ROLLOUTS), 1)
+    if path.endswith("sac"):
+        batch = learner.objective_batch_size // config.baseline.minibatches  # that of each gradient step of phi
+        changes |= {"update_every": SAC_UPDATE_EVERY, "capacity": SAC_CAPACITY, "objective_batch_size": batch * fits}
     values = {path: dataclasses.replace(learner, **changes), "baseline.minibatches": fits}
     return resolve_config(with_values(config, values))
 

@@ -1,5 +1,6 @@
 """Panels of mazes, intervals, gridworlds, and the index page."""
 
+import html
 import re
 
 import numpy as np
@@ -133,8 +134,10 @@ RECORDS = [
 def test_the_page_shows_the_verdicts_of_both_presets_and_escapes_text():
     page = results_html(RECORDS, {"fast": "", "paper": "paper"})
     assert "2 claims of the paper and 1 of ours were tested." in page
-    assert "Preset fast, 3 seeds: 1 hold, 0 undecided, 1 refuted." in page
-    assert "Preset paper, 3 seeds: 1 hold, 1 undecided, 0 refuted." in page
+    fast = "1 hold, 0 undecided, 0 refuted; of ours 0 hold, 0 undecided, 1 refuted."
+    assert f"Preset fast, 3 seeds: of the paper's claims {fast}" in html.unescape(page)
+    only_paper = "1 hold, 1 undecided, 0 refuted; of ours not run."
+    assert f"Preset paper, 3 seeds: of the paper's claims {only_paper}" in html.unescape(page)
     assert "if all 3 were wrong, up to about 0.3 would hold by chance" in page
     top = page[: page.index("<section")]
     rows = [row for row in top.split("<tr>") if "#fig_x" in row]
@@ -154,10 +157,11 @@ def test_the_page_shows_the_verdicts_of_both_presets_and_escapes_text():
 
 def test_the_table_in_markdown_has_a_row_for_every_claim():
     lines = results_markdown(RECORDS).splitlines()
-    counts, *rows = [line for line in lines if line.startswith("| `fig_x`")]
-    assert counts == "| `fig_x` | 3 | 1 hold, 0 undecided, 1 refuted | 1 hold, 1 undecided, 0 refuted |"
-    assert len(rows) == 3
-    assert all(len(re.split(r"(?<!\\)\|", row)) == 6 for row in rows)  # a bar in a cell is escaped
+    paper, ours, *rows = [line for line in lines if line.startswith("| `fig_x`")]
+    assert paper == "| `fig_x` | paper | 2 | 1 hold, 0 undecided, 0 refuted | 1 hold, 1 undecided, 0 refuted |"
+    assert ours == "| `fig_x` | ours | 1 | 0 hold, 0 undecided, 1 refuted | not run |"
+    assert [row.split(" | ")[1] for row in rows] == ["paper", "ours", "paper"]
+    assert all(len(re.split(r"(?<!\\)\|", row)) == 7 for row in rows)  # a bar in a cell is escaped
     assert "**It &lt;b>holds.**<br>More of it \\| less." in rows[0]
     assert "**✓ holds**<br>1 & 2<br>&lt;3>" in rows[0]
 

@@ -259,6 +259,26 @@ def test_the_rows_of_tldr_end_with_exploring():
     assert jobs_of([row])[0].is_slow
 
 
+def test_metra_makes_equal_gradient_steps_of_equal_batches_with_any_number_of_envs():
+    rows = training.envs_rows(table.TableSettings(methods=("metra",), mazes=("square",)), {})
+    configs = [row.config.baseline for row in rows]
+    assert [config.sac.rollouts for config in configs] == list(training.NUM_ENVS)
+    fits = [config.minibatches * config.sac.iterations for config in configs]
+    assert np.ptp(fits) <= 0.1 * max(fits)
+    batches = {config.sac.objective_batch_size / config.minibatches for config in configs}
+    assert batches == {128}
+
+
+def test_the_coverage_of_training_has_rows_of_random_actions_and_of_the_authors_cic():
+    rows = {row.key: row for row in training.coverage_rows(table.TableSettings(mazes=("square",)), {})}
+    assert rows["square/cic"].config.baseline.contrast_weight == 1.0
+    assert rows["square/cic_entropy"].config.baseline.contrast_weight == 0.0
+    explored = [rows[f"square/{name}"].config for name in ("random", "persistent random")]
+    assert [config.explore for config in explored] == ["random_walk", "random_walk"]
+    steps = [config.explorer.iterations * config.explorer.rollouts * 50 for config in explored]
+    assert steps == [100_000, 100_000]
+
+
 @pytest.mark.slow
 def test_rows_of_tldr_offline_methods_and_training_end_to_end(tmp_path):
     chosen = SETTINGS._replace(methods=("tldr", "fb", "cic", "metra"), mazes=("bottleneck",), tuned=False)
@@ -272,8 +292,9 @@ def test_rows_of_tldr_offline_methods_and_training_end_to_end(tmp_path):
         assert np.shape(rows[f"bottleneck/{method}"]["measured"]["paths"]) == (3, 51, 2)
     assert len(rows["bottleneck/fb"]["measured"]["reward_share"]) == 2
     assert all(0 < each < 20 for each in rows["bottleneck/fb"]["measured"]["goal_distance"])
-    (covered,) = rows_in(tmp_path / "out", "training_coverage").values()
-    assert 0 < covered["mean"]["data_coverage_100k"] < 1
+    covered = rows_in(tmp_path / "out", "training_coverage")
+    assert set(covered) == {"bottleneck/cic"}
+    assert 0 < covered["bottleneck/cic"]["mean"]["data_coverage_100k"] < 1
     envs = rows_in(tmp_path / "out", "envs")
     assert set(envs) == {f"bottleneck/metra/{count}" for count in training.NUM_ENVS}
 

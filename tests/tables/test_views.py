@@ -221,15 +221,25 @@ def test_prompts_of_offline_methods_are_scored_by_hand():
     assert offline.score(layout, moves) == pytest.approx((0.5 + 0.25) / 2)
     measured = {"goal_distance": [1.0, 2.0], "reward_share": [0.4, 0.8]}
     measured |= {"random_goal_distance": 4.0, "random_reward_share": 0.1}
-    row = lines_of(offline.view({"bottleneck/fb": {"measured": measured}}))[2]
+    results = {
+        "square/hilp": {"failed": "not finite"},
+        "bottleneck/fb": result("fb", mean={}, measured=measured) | {"steps": {"explore": 100_000}},
+        "bottleneck/metra": result("metra", mean={}, measured={"paths": []}, date="1999-01-01"),
+    }
+    text = offline.view(results)
+    about = "0.10M environment steps of the explorer per seed. In brackets: the range of the seeds."
+    assert text.splitlines()[0] == f"2 seeds from 0; 1 x H200; edl 1.0; 2030-01-01. {about}"
+    [row] = lines_of(text)[2:]
     assert row == ["bottleneck", "`fb`", "1.50 (1.00 to 2.00)", "4.00", "0.60 (0.40 to 0.80)", "0.10"]
-    assert offline.view({}) == "Not measured."
+    assert offline.view({"square/hilp": {"failed": "not finite"}}) == offline.view({}) == "Not measured."
 
 
 def test_coverage_in_training_and_numbers_of_envs():
-    results = {"square/cic": result("cic", "square", mean={"data_coverage_100k": 0.7})}
-    rows = lines_of(training.coverage_view(results))
-    assert rows[4] == ["`cic`", "0.94 / 0.70 [0.60, 0.80], lower", "0.89 / -", "0.58 / -"]
+    covered = {"data_coverage_100k": 0.7}
+    results = {f"square/{name}": result(name, "square", mean=covered) for name in ("random", "cic", "cic_entropy")}
+    rows = {row[0]: row[1:] for row in lines_of(training.coverage_view(results))}
+    assert rows["random"] == ["- / 0.70 [0.60, 0.80]", "- / -", "- / -"]
+    assert rows["`cic`"] == rows["`cic`, entropy alone"] == ["0.94 / 0.70 [0.60, 0.80], lower", "0.89 / -", "0.58 / -"]
     results = {"bottleneck/metra_ppo/512": result("metra_ppo", mean={"best_skill_distance": 3.0})}
     rows = lines_of(training.envs_view(results))
     assert rows[-1] == ["`metra_ppo`", "512", "-", "-", "3.00 [2.90, 3.10]", "-"]
