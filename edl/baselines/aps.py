@@ -30,14 +30,14 @@ from jaxtyping import Array, Float
 from edl.artifacts import PickRule, SkillPolicy
 from edl.baselines.batch_entropy import BatchState, entropy_reward, learn_and_forget, no_particles, see_batch
 from edl.baselines.directions import no_other_codes
-from edl.baselines.model_fitting import moves_of, sgd
+from edl.baselines.model_fitting import moves_of
 from edl.baselines.skill_priors import sample_direction
 from edl.baselines.visr import phi, posterior_loss, spread_directions
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.nets.mlp import MLP, mlp
-from edl.nets.optim import Trained, new_trained
+from edl.nets.optim import Trained, new_trained, sgd
 from edl.objective import LinearReward, Objective
 from edl.program import Program
 from edl.rl.sac import SACConfig, SACState, sac

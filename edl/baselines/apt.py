@@ -31,12 +31,12 @@ from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
 from edl.baselines.batch_entropy import BatchState, entropy_reward, learn_and_forget, no_particles, see_batch
-from edl.baselines.model_fitting import sgd, weighted_mean
+from edl.baselines.model_fitting import weighted_mean
 from edl.config import config
 from edl.envs.base import Discrete, Env
 from edl.envs.rollout import Episode, Skill
 from edl.nets.mlp import MLP, mlp
-from edl.nets.optim import Trained, new_trained
+from edl.nets.optim import Trained, new_trained, sgd
 from edl.objective import Objective, per_visit
 from edl.program import Program
 from edl.rl.sac import SACConfig, sac

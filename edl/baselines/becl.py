@@ -10,6 +10,7 @@ The reward of a state depends on the batch it is in. It sees it through ``before
 
 Departs from the authors' code:
 - They use one positive per state, the first in the batch; we use the mean of all, which has the same expectation in r.
+  Theirs minimises the mean of -log over positives, ours -log of the mean. We also leave out states equal to s_i.
 - SAC instead of DDPG, and one network f instead of an encoder with a projection head.
 - At most `MAX_PARTICLES` states of a batch are contrasted, so that the cost grows with the batch, not with its square.
 """
@@ -23,13 +24,13 @@ from jaxtyping import Array, Float, Int
 
 from edl.artifacts import SkillPolicy
 from edl.baselines.batch_entropy import thinned
-from edl.baselines.model_fitting import Visits, sgd, visits_of, weighted_mean
+from edl.baselines.model_fitting import Visits, visits_of, weighted_mean
 from edl.baselines.skill_priors import sample_one_hot, unit_vector
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.nets.mlp import MLP, mlp
-from edl.nets.optim import Trained, new_trained
+from edl.nets.optim import Trained, new_trained, sgd
 from edl.objective import Objective, per_visit
 from edl.program import Program
 from edl.rl.sac import SACConfig, sac

@@ -16,6 +16,7 @@ Departs from the authors' code:
   default here is the whole bound, beta = 1.
 - SAC instead of DDPG, and z ~ [-1, 1]^d instead of [0, 1]^64, which are the same for a network.
 - z lasts for an episode, and not for 50 steps of a longer one.
+- s and s' share the network h; theirs has one for each.
 - In the reward, the mean in c is over all moves of the batch, move i included.
 - In the loss, f_ii is left out of the sum; theirs subtracts exp(1/T), its largest possible value.
 See also `edl.baselines.batch_entropy`.
@@ -31,13 +32,13 @@ from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
 from edl.baselines.batch_entropy import Particles, entropy_reward, no_particles, particles_of, thinned
-from edl.baselines.model_fitting import Moves, moves_of, sgd, weighted_mean
+from edl.baselines.model_fitting import Moves, moves_of, weighted_mean
 from edl.baselines.skill_priors import example_box_points, sample_in_box, unit_vector
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.nets.mlp import MLP, mlp
-from edl.nets.optim import Trained, new_trained
+from edl.nets.optim import Trained, new_trained, sgd
 from edl.objective import Objective, per_move
 from edl.program import Program
 from edl.rl.sac import SACConfig, sac

@@ -27,14 +27,14 @@ import optax
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.model_fitting import Moves, moves_of, sgd, weighted_mean
+from edl.baselines.model_fitting import Moves, moves_of, weighted_mean
 from edl.baselines.skill_priors import example_box_points, sample_in_box, sample_one_hot
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import Normaliser, RunningMoments, running_moments
-from edl.nets.optim import Trained, new_trained
+from edl.nets.optim import Trained, new_trained, sgd
 from edl.objective import Objective, per_move
 from edl.program import Program
 from edl.rl.sac import SACConfig, SACState, sac

@@ -38,7 +38,6 @@ from edl.baselines.model_fitting import (
     on_raw_inputs,
     on_target_features,
     sac_with_model,
-    sgd,
     visits_of,
     with_model_inputs,
     with_model_steps,
@@ -52,7 +51,7 @@ from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.nets.mlp import mlp
 from edl.nets.normalise import identity_normaliser
-from edl.nets.optim import new_trained
+from edl.nets.optim import new_trained, sgd
 from edl.objective import Objective, per_visit
 from edl.program import Program
 from edl.rl.sac import SACConfig

@@ -19,7 +19,8 @@ Departs from the authors' code:
 - The guide has the largest mean over its last states; theirs has the single state that is farthest from others.
 - q_z is a mean over the last states of replayed episodes of z. Theirs is q(z|s_T) of the replayed step's own episode,
   and a skill that was distinguishable when a round began is never an apprentice again.
-- The KL is part of the reward of the step to s'; in theirs it is part of V(s') and clipped to [1, 100].
+- The KL is part of the reward of the step to s'; in theirs it is part of V(s'), set to 1 if it is at most 10, and at
+  most 100. Their threshold is 0.5 and their beta starts at 1e-4; ours are 0.8 and 0.1.
 """
 
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ from jaxtyping import Array, Float, Int
 
 from edl.artifacts import SkillPolicy
 from edl.baselines.batch_entropy import thinned
-from edl.baselines.model_fitting import sgd, visits_of
+from edl.baselines.model_fitting import visits_of
 from edl.baselines.pick_rules import MostLikelySkill, with_pick_rule
 from edl.baselines.reverse_mi import classifier_loss, reverse_reward
 from edl.baselines.skill_priors import sample_one_hot
@@ -41,7 +42,7 @@ from edl.envs.rollout import Episode
 from edl.nets.distributions import Categorical, TanhGaussian
 from edl.nets.linalg import mean_nearest
 from edl.nets.mlp import MLP, mlp
-from edl.nets.optim import Trained, new_trained
+from edl.nets.optim import Trained, new_trained, sgd
 from edl.objective import LearnerView, Objective
 from edl.program import Program
 from edl.rl.sac import SACConfig, sac

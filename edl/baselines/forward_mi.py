@@ -24,7 +24,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.model_fitting import Visits, sgd, visits_of, weighted_mean
+from edl.baselines.model_fitting import Visits, visits_of, weighted_mean
 from edl.baselines.pick_rules import NearestMean, with_pick_rule
 from edl.baselines.skill_priors import sample_one_hot
 from edl.config import config
@@ -32,7 +32,7 @@ from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import Normaliser, RunningMoments, running_moments
-from edl.nets.optim import Trained, new_trained
+from edl.nets.optim import Trained, new_trained, sgd
 from edl.objective import Objective, per_visit
 from edl.program import Program
 from edl.rl.ppo import PPOConfig, paper_ppo, ppo

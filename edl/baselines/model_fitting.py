@@ -1,13 +1,11 @@
-"""Fit a model to the policy's own episodes: rows of (s, z) or (s, s', z), and minibatch SGD over them."""
+"""Fit a model to the policy's own episodes: rows of (s, z) or (s, s', z)."""
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int
 
 from edl.artifacts import SkillPolicy
 from edl.config import check
@@ -15,11 +13,11 @@ from edl.envs.base import Env
 from edl.envs.rollout import Episode
 from edl.nets.mlp import MLP
 from edl.nets.normalise import Normaliser, fold_normaliser
-from edl.nets.optim import Trained, gradient_step
+from edl.nets.optim import Trained
 from edl.objective import Objective
 from edl.program import Program
 from edl.rl.sac import SACConfig, SACState, sac, steps_per_iteration
-from edl.types import Key, Metrics, Scalar
+from edl.types import Key, Scalar
 
 ModelInput = Literal["features", "observation"]
 """What a model of a method sees: the features, which skills are about, or the whole observation."""
@@ -139,38 +137,3 @@ def moves_of(episodes: Episode) -> Moves:
 def weighted_mean(weight: Float[Array, " n"], x: Float[Array, " n"] | Bool[Array, " n"]) -> Scalar:
     """The mean of ``x`` over the rows, by their weights; 0 if no row has a weight."""
     return jnp.sum(weight * x) / jnp.maximum(jnp.sum(weight), 1.0)
-
-
-def sgd(
-    key: Key,
-    optimiser: optax.GradientTransformation,
-    trained: Trained,
-    loss: Callable[[Any, PyTree], tuple[Any, Metrics]],
-    rows: PyTree,
-    epochs: int,
-    minibatches: int,
-    *,
-    after_step: Callable[[Any], Any] | None = None,
-) -> tuple[Trained, Metrics]:
-    """Train for ``epochs`` passes over the rows in shuffled minibatches. Returns the mean of each metric.
-
-    ``after_step`` changes the parameters after each gradient step.
-    """
-    size = jax.tree.leaves(rows)[0].shape[0]
-    check(
-        minibatches <= size,
-        f"minibatches={minibatches} exceeds the {size} rows to fit: raise rollouts, or ask for fewer minibatches.",
-    )
-    minibatch_size = size // minibatches
-
-    def step(trained: Trained, batch: PyTree) -> tuple[Trained, Metrics]:
-        trained, metrics = gradient_step(optimiser, trained, loss, batch)
-        return trained if after_step is None else trained._replace(params=after_step(trained.params)), metrics
-
-    def epoch(trained: Trained, key: Key) -> tuple[Trained, Metrics]:
-        order = jax.random.permutation(key, size)[: minibatch_size * minibatches]
-        batches = jax.tree.map(lambda x: x[order].reshape(minibatches, minibatch_size, *x.shape[1:]), rows)
-        return jax.lax.scan(step, trained, batches)
-
-    trained, metrics = jax.lax.scan(epoch, trained, jax.random.split(key, epochs))
-    return trained, jax.tree.map(jnp.mean, metrics)

@@ -42,7 +42,7 @@ from edl.baselines.constraints import ConstrainedMap
 from edl.baselines.directions import DirectionConfig
 from edl.baselines.disco_dance import last_steps
 from edl.baselines.goal_skills import medoids, start_observations
-from edl.baselines.model_fitting import Moves, moves_of, sgd, weighted_mean
+from edl.baselines.model_fitting import Moves, moves_of, weighted_mean
 from edl.baselines.pick_rules import NUM_STARTS
 from edl.baselines.skill_generators import GeneratorObjective, Generators, add_generator, draw_code, no_generators
 from edl.baselines.skill_priors import unit_vector
@@ -50,7 +50,7 @@ from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.nets.mlp import MLP, mlp
-from edl.nets.optim import Trained, new_trained
+from edl.nets.optim import Trained, new_trained, sgd
 from edl.objective import LearnerView, Objective, per_move
 from edl.program import Program
 from edl.rl.sac import SACConfig, SACState, sac
@@ -62,7 +62,11 @@ NUM_CANDIDATES = 1024
 
 @config
 class RSDConfig:
-    """The population's size is the authors'. The learner's settings are those of METRA, with fewer iterations."""
+    """The learner's settings are those of METRA, with fewer iterations.
+
+    Those of the generators are ours: the authors' population has 10 by default and 20 in their script for large envs,
+    and their two weights are 3 or more.
+    """
 
     num_skills: int = 10
     """Number of example codes to evaluate."""

@@ -28,12 +28,11 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.model_fitting import sgd
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.nets.mlp import MLP, mlp
-from edl.nets.optim import Trained, new_trained
+from edl.nets.optim import Trained, new_trained, sgd
 from edl.nets.recurrent import Bidirectional, bidirectional
 from edl.objective import Objective, per_episode
 from edl.program import Program

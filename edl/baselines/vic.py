@@ -28,14 +28,14 @@ from jaxtyping import Array, Float, Int
 
 from edl.artifacts import PickRule, SkillPolicy
 from edl.baselines.goal_skills import start_states
-from edl.baselines.model_fitting import Visits, sgd
+from edl.baselines.model_fitting import Visits
 from edl.baselines.pick_rules import NUM_STARTS, with_pick_rule
 from edl.baselines.reverse_mi import classifier_loss
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.nets.mlp import MLP, mlp
-from edl.nets.optim import Trained, gradient_step, new_trained
+from edl.nets.optim import Trained, gradient_step, new_trained, sgd
 from edl.objective import Objective, per_episode
 from edl.program import Program
 from edl.rl.ppo import PPOConfig, ppo

@@ -30,13 +30,13 @@ from jaxtyping import Array, Float
 
 from edl.artifacts import PickRule, SkillPolicy
 from edl.baselines.goal_skills import medoids
-from edl.baselines.model_fitting import Moves, moves_of, sgd, weighted_mean
+from edl.baselines.model_fitting import Moves, moves_of, weighted_mean
 from edl.baselines.skill_priors import sample_direction, unit_vector
 from edl.config import ConfigError, config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
 from edl.nets.mlp import MLP, mlp
-from edl.nets.optim import Trained, new_trained
+from edl.nets.optim import Trained, new_trained, sgd
 from edl.objective import LinearReward, Objective, per_visit
 from edl.program import Program
 from edl.rl.sac import SACConfig, SACState, sac

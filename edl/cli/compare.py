@@ -8,6 +8,7 @@ import tyro
 from rich.table import Table
 
 from edl.cli.console import new_console, print_labelled, print_table
+from edl.cli.options import EnvAgain
 from edl.config import ConfigError, check
 from edl.runs.compare import Entry, compare, definition_notes, env_notes, names_of, seed_notes, to_csv, to_markdown
 
@@ -33,6 +34,7 @@ class Options:
     """Draw the table, with intervals, to this file (.png or .svg)."""
     page: Annotated[Path | None, tyro.conf.arg(metavar="[FILE]")] = None
     """Write an interactive page that shows the runs side by side. Without a name it is compare.html."""
+    env: EnvAgain = None
 
 
 MAX_PANELS = 4
@@ -45,7 +47,7 @@ def main(words: list[str]) -> int:
     check(len(options.runs) > 0, "needs at least one run: pass the folders of runs.")
     if options.plot is not None:
         check(options.plot.suffix in (".png", ".svg"), f"--plot must end in .png or .svg (got {options.plot}).")
-    page = None if options.page is None else page_of(options.runs)
+    page = None if options.page is None else page_of(options.runs, options.env)
     entries = compare(options.runs, options.metrics)
     check(len(entries) > 0, "these runs have no metrics to compare. Run `edl evaluate` on each.")
     console, notes = new_console(), [*env_notes(options.runs), *seed_notes(entries), *definition_notes(options.runs)]
@@ -72,7 +74,7 @@ def with_page_name(words: list[str]) -> list[str]:
     return named
 
 
-def page_of(paths: tuple[str, ...]) -> str:
+def page_of(paths: tuple[str, ...], env: str | None = None) -> str:
     """The interactive page of two to four runs."""
     from edl.figures.panel import page_of_runs
     from edl.runs.evaluation import panel_of
@@ -81,7 +83,7 @@ def page_of(paths: tuple[str, ...]) -> str:
     check(2 <= len(paths) <= MAX_PANELS, f"--page shows 2 to {MAX_PANELS} runs (got {len(paths)}). Name that many.")
     panels = []
     for name, path in zip(names_of(paths), paths, strict=True):
-        panel = panel_of(load(path))
+        panel = panel_of(load(path, env=env))
         if panel is None:
             raise ConfigError(
                 f"{path} cannot be shown on a page: it must have a policy that a page can play. Leave it out."

@@ -11,12 +11,12 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from edl.baselines.model_fitting import Visits, sgd
+from edl.baselines.model_fitting import Visits
 from edl.baselines.reverse_mi import classifier_loss
 from edl.envs.rollout import Episode
 from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import Normaliser, fit_normaliser
-from edl.nets.optim import new_trained
+from edl.nets.optim import new_trained, sgd
 from edl.types import Key, Scalar
 
 HIDDEN = (64, 64)

@@ -36,7 +36,7 @@ from edl.nets.normalise import Normaliser, identity_normaliser, running_moments
 from edl.objective import Objective
 from edl.program import Program, StoppingState, stop_at_target
 from edl.rl.deadlines import DeadlineStart, Hindsight, check_timed, deadline_sac, goal_code, replay_in_hindsight
-from edl.rl.ppo import flat_observations
+from edl.rl.playing import flat_observations
 from edl.rl.replay import Replay, Transition, add, empty_replay, to_transitions
 from edl.rl.sac import SACConfig, SACStart, SACState, sac
 from edl.types import Key, Metrics

@@ -9,7 +9,6 @@ Rewards are zero, because every skill has a reward of its own. The time limit is
 """
 
 import pathlib
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -44,10 +43,8 @@ class MazeEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         path: str | pathlib.Path | None = None,
         text: str | None = None,
         render_mode: str | None = None,
-        *,
-        world: str | None = None,
     ):
-        layout = choose_layout(renamed(env, world), path, text)
+        layout = choose_layout(env, path, text)
         self.render_mode = check_render_mode(render_mode)
         self.observation_space, self.action_space = spaces(layout)
         self._maze, self._raster = maze(layout), Raster(layout)
@@ -93,10 +90,8 @@ class MazeVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarra
         path: str | pathlib.Path | None = None,
         text: str | None = None,
         render_mode: str | None = None,
-        *,
-        world: str | None = None,
     ):
-        layout = choose_layout(renamed(env, world), path, text)
+        layout = choose_layout(env, path, text)
         self.num_envs, self.render_mode = num_envs, check_render_mode(render_mode)
         self.single_observation_space, self.single_action_space = spaces(layout)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -133,13 +128,6 @@ class MazeVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarra
             return None
         positions = np.zeros((self.num_envs, 2)) if self._copies is None else np.array(self._copies.states.position)
         return tuple(self._raster.frame(position) for position in positions)
-
-
-def renamed(env: str | None, world: str | None) -> str | None:
-    """``env``, or the deprecated argument ``world``."""
-    if world is not None:
-        warnings.warn("the argument 'world' is now called 'env'.", DeprecationWarning, stacklevel=3)
-    return world if env is None else env
 
 
 def choose_layout(env: str | None, path: str | pathlib.Path | None, text: str | None) -> Layout:

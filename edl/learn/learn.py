@@ -229,7 +229,7 @@ def reward_unit(skills: SkillModel, config: LearnConfig) -> float | Scalar:
     return jnp.exp(jnp.mean(jnp.log(skills.normaliser.scale))) if config.scale_rewards else 1.0
 
 
-class Whereabouts(NamedTuple):
+class DistanceMemory(NamedTuple):
     """What the reward remembers of an episode: the memory of the distance, and the last distance to the goal."""
 
     place: Any
@@ -240,7 +240,7 @@ def skill_counts(skills: SkillModel, config: LearnConfig, env: Env, to_goals: Di
     """The parts of the objective besides the reward. The state is the running success of each skill.
 
     An episode succeeds if it ends near its goal in a straight line, and if ``to_goals``, the distance of the reward,
-    confirms it: the goal may be behind a thin wall. This needs `Whereabouts` in ``episodes.memory``.
+    confirms it: the goal may be behind a thin wall. This needs `DistanceMemory` in ``episodes.memory``.
 
     Skills from a continuous prior are not counted one by one: they have one common success.
     """
@@ -291,12 +291,12 @@ def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig, e
         if config.reward == "progress":
             terms = RewardTerms(goal_reached.radius, config.bonus / env.horizon, reward_unit(skills, config))
 
-        def start(state: Any, first: Float[Array, " s"]) -> Whereabouts:
-            return Whereabouts(to_goals.start(first), jnp.float32(jnp.inf))
+        def start(state: Any, first: Float[Array, " s"]) -> DistanceMemory:
+            return DistanceMemory(to_goals.start(first), jnp.float32(jnp.inf))
 
-        def part_rewards(state: Any, memory: Whereabouts, part: Episode) -> tuple[Float[Array, " t"], Any]:
+        def part_rewards(state: Any, memory: DistanceMemory, part: Episode) -> tuple[Float[Array, " t"], Any]:
             distances, place = to_goals.along_part(memory.place, part.features, part.skill.goal)
-            return rewards_along(config.reward, distances, terms), Whereabouts(place, distances[part.length])
+            return rewards_along(config.reward, distances, terms), DistanceMemory(place, distances[part.length])
 
         return Objective(
             **common(to_goals),

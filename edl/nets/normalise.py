@@ -37,14 +37,6 @@ def fold_normaliser(net: MLP, normaliser: Normaliser) -> MLP:
     return MLP([first, *net.weights[1:]], [net.biases[0] - mean @ first, *net.biases[1:]], net.activation)
 
 
-def unfold_normaliser(net: MLP, normaliser: Normaliser) -> MLP:
-    """The network f with f(normaliser(x)) = net(x): the inverse of `fold_normaliser`."""
-    mean, scale = normaliser.mean[: net.input_size], normaliser.scale[: net.input_size]
-    first = net.weights[0]
-    bias = net.biases[0] + mean @ first
-    return MLP([first * scale[:, None], *net.weights[1:]], [bias, *net.biases[1:]], net.activation)
-
-
 def fit_normaliser(x: Float[Array, "n s"]) -> Normaliser:
     """Normalise a dataset to zero mean and unit variance; a constant dimension keeps its scale."""
     scale = jnp.std(x, axis=0)

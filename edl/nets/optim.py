@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, PyTree, UInt32
 
+from edl.config import check
 from edl.types import Key, Metrics
 
 MIN_RANDOM_BITS = 12
@@ -38,6 +39,41 @@ def apply_gradients(optimiser: optax.GradientTransformation, trained: Trained, g
     """One optimiser step with these gradients."""
     updates, opt_state = optimiser.update(grads, trained.opt_state, trained.params)
     return Trained(optax.apply_updates(trained.params, updates), opt_state)
+
+
+def sgd(
+    key: Key,
+    optimiser: optax.GradientTransformation,
+    trained: Trained,
+    loss: Callable[[Any, PyTree], tuple[Any, Metrics]],
+    rows: PyTree,
+    epochs: int,
+    minibatches: int,
+    *,
+    after_step: Callable[[Any], Any] | None = None,
+) -> tuple[Trained, Metrics]:
+    """Train for ``epochs`` passes over the rows in shuffled minibatches. Returns the mean of each metric.
+
+    ``after_step`` changes the parameters after each gradient step.
+    """
+    size = jax.tree.leaves(rows)[0].shape[0]
+    check(
+        minibatches <= size,
+        f"minibatches={minibatches} exceeds the {size} rows to fit: raise rollouts, or ask for fewer minibatches.",
+    )
+    minibatch_size = size // minibatches
+
+    def step(trained: Trained, batch: PyTree) -> tuple[Trained, Metrics]:
+        trained, metrics = gradient_step(optimiser, trained, loss, batch)
+        return trained if after_step is None else trained._replace(params=after_step(trained.params)), metrics
+
+    def epoch(trained: Trained, key: Key) -> tuple[Trained, Metrics]:
+        order = jax.random.permutation(key, size)[: minibatch_size * minibatches]
+        batches = jax.tree.map(lambda x: x[order].reshape(minibatches, minibatch_size, *x.shape[1:]), rows)
+        return jax.lax.scan(step, trained, batches)
+
+    trained, metrics = jax.lax.scan(epoch, trained, jax.random.split(key, epochs))
+    return trained, jax.tree.map(jnp.mean, metrics)
 
 
 def minibatch_orders(key: Key, size: int, epochs: int, minibatches: int) -> UInt32[Array, "m n"]:

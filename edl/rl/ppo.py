@@ -34,7 +34,7 @@ from edl.config import check, config
 from edl.envs.base import Env
 from edl.envs.clock import timed_horizon
 from edl.envs.host import HostEnv
-from edl.envs.rollout import Actor, Episode, Skill, continue_rollout, rollout
+from edl.envs.rollout import Episode, Skill, continue_rollout, rollout
 from edl.nets.distributions import Distribution, action_distribution
 from edl.nets.mlp import MLP, Initialisation, mlp
 from edl.nets.normalise import Normaliser, RunningMoments, fold_normaliser, identity_normaliser, running_moments
@@ -42,6 +42,7 @@ from edl.nets.optim import Trained, apply_gradients, minibatch_orders, new_train
 from edl.objective import Objective, check_supported
 from edl.program import Program
 from edl.rl.advantage import gae
+from edl.rl.playing import actor_of, flat_observations, play_episodes
 from edl.types import Key, Metrics, Scalar
 
 SUPPORTED = ("siblings", "privileged", "weight", "entropy_scale", "before_rewards", "learns", "needs", "memory")
@@ -347,40 +348,7 @@ def privileged_example(
     return objective.privileged(learned, episode._replace(rival=episode.last))
 
 
-# Playing
-
-
-def actor_of(policy: SkillPolicy) -> Actor:
-    """Acts with the noise of an action, and returns the parameters of the action distribution as well."""
-
-    def act(noise: Any, observation: Float[Array, " o"], code: Float[Array, " z"]) -> tuple[Array, Any]:
-        params = policy(observation, code)
-        return policy.distribution.transform(noise, params), params
-
-    return act
-
-
-def play_episodes(
-    key: Key, env: Env, objective: Objective, learned: Any, policy: SkillPolicy, rollouts: int
-) -> Episode:
-    """Draw ``rollouts`` skills and play each from its own start, ``objective.siblings`` times.
-
-    Siblings share the skill and the start. ``episode.rival`` of each is the state in which the other one ended.
-    ``episode.extras`` are the parameters of the action distribution.
-    """
-
-    def play_siblings(key):
-        skill_key, start_key, play_key = jax.random.split(key, 3)
-        skill = objective.sample(skill_key, learned)
-        keys = jax.random.split(play_key, objective.siblings)
-        noise = policy.distribution.noise
-        act = actor_of(policy)
-        episodes = jax.vmap(lambda key: rollout(key, env, act, skill, start_key=start_key, draw=noise))(keys)
-        episodes = episodes._replace(skill=jax.tree.map(lambda x: jnp.stack([x] * objective.siblings), skill))
-        return episodes._replace(rival=jnp.roll(jax.vmap(lambda episode: episode.last)(episodes), 1, axis=0))
-
-    siblings = jax.vmap(play_siblings)(jax.random.split(key, rollouts))
-    return jax.tree.map(lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]), siblings)
+# Parts of episodes
 
 
 def start_episodes(key: Key, env: Env, objective: Objective, learned: Any, config: PPOConfig) -> RunningEpisode:
@@ -430,12 +398,6 @@ def continue_episodes(
         return RunningEpisode(state, episode.skill, left, episode.memory), part
 
     return jax.vmap(continue_one)(jax.random.split(key, running.parts_left.shape[0]), running)
-
-
-def flat_observations(episodes: Episode) -> tuple[Float[Array, "n o"], Array]:
-    """The observation before every step, and whether the step is valid."""
-    observations = episodes.observations[:, :-1]
-    return observations.reshape(-1, observations.shape[-1]), episodes.valid.reshape(-1)
 
 
 # Preparing the batch

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 
 from edl.nets.distributions import Categorical
 from edl.nets.mlp import MLP
-from edl.rl.sac import (
+from edl.rl.sac_losses import (
     LOSS_METRICS,
     Actions,
     Agent,

@@ -20,15 +20,7 @@ from edl.runs.store import Folder
 NOTE = "config"
 """The note of an artifact that holds the digest."""
 ALWAYS = ("env", "maze", "features", "horizon", "method", "seed", "num_seeds", "region")
-SETTINGS = {
-    "explore": ("explore", "explorer"),
-    "discover": ("discover", "discoverer", "num_skills"),
-    "scout": ("scout",),
-    "measure": ("learner.walking",),
-    "place": (),
-    "learn": ("learner", "baseline", "num_skills"),
-}
-"""The settings of each stage, as paths in config.json."""
+"""Settings, as paths in config.json, that every artifact depends on. Those of a stage are its ``config_paths``."""
 
 
 def config_digest(stage: Stage, config: RunConfig, saved: Mapping[str, Any]) -> str:
@@ -39,7 +31,7 @@ def config_digest(stage: Stage, config: RunConfig, saved: Mapping[str, Any]) -> 
         name = todo.pop()
         names.add(name)
         todo += [each for each in stages[name].takes if each in stages and each not in names]
-    paths = sorted({*ALWAYS, *(path for name in names for path in SETTINGS.get(name, ()))})
+    paths = sorted({*ALWAYS, *(path for name in names for path in stages[name].config_paths)})
     chosen = [[path, _setting(saved, path)] for path in paths]
     return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -90,25 +90,25 @@ def run_chunk(
         stack.enter_context(store.locked_when_free(folder.path, LOCK_SECONDS))
         stack.enter_context(jax.default_device(device))
         interrupt = interrupt or stack.enter_context(catch_interrupts())
-        keeper = Keeper(task, interrupt)
-        points = work_on(task, keeper, progress or StatusFile(folder))
+        record = ChunkRecord(task, interrupt)
+        points = work_on(task, record, progress or StatusFile(folder))
         write_marker(folder, task.chunk, failures_of(points))
         folder.remove(store.CHECKPOINT, store.PREVIOUS_CHECKPOINT, STATUS)
-    facts = {"iterations": keeper.iterations, "resumed_at": keeper.resumed_at}
+    facts = {"iterations": record.iterations, "resumed_at": record.resumed_at}
     return {**facts, "seconds": time.perf_counter() - began}
 
 
-def work_on(task: ChunkTask, keeper: "Keeper", progress: Progress) -> list[RunPoint]:
+def work_on(task: ChunkTask, record: "ChunkRecord", progress: Progress) -> list[RunPoint]:
     """Run the stages of all points, and evaluate those whose last stage this is."""
     chunk = task.chunk
     points, contexts = open_points(task), contexts_of(chunk.envs)
-    fixed = FixedLanes(chunk.widths, lambda key: StageCheckpoints(keeper, key))
-    context = LaneContext([], keeper.interrupt, progress, fixed=fixed)
+    fixed = FixedLanes(chunk.widths, lambda key: StageCheckpoints(record, key))
+    context = LaneContext([], record.interrupt, progress, fixed=fixed)
     run_group(points, contexts, context, task.title, until=chunk.until)
-    keeper.write_failures(points)
+    record.write_failures(points)
     if chunk.last:
         evaluate_points(points, contexts, context, task.title)
-        keeper.write_failures(points)
+        record.write_failures(points)
     return points
 
 
@@ -196,8 +196,8 @@ def is_done(sweep: str | Path, chunk: Chunk) -> bool:
     return True
 
 
-class Keeper:
-    """Keeps checkpoints and failures of a chunk, and counts the iterations that this process has computed."""
+class ChunkRecord:
+    """What this process records of its chunk: the points that failed, and how many iterations it has computed."""
 
     def __init__(self, task: ChunkTask, interrupt: Interrupt):
         self.task, self.interrupt, self.folder = task, interrupt, task.folder
@@ -214,14 +214,14 @@ class Keeper:
 class StageCheckpoints:
     """Checkpoints of one stage: `edl.runs.lanes.LaneCheckpoints`. ``key`` identifies the stage and its lanes."""
 
-    def __init__(self, keeper: Keeper, key: str):
-        self.keeper, self.key = keeper, key
+    def __init__(self, record: ChunkRecord, key: str):
+        self.record, self.key = record, key
         self.saved, self.cost, self.last = time.perf_counter(), 0.0, 0
         self.began, self.earlier = self.saved, Spent()
 
     def load(self, lanes: Int[np.ndarray, " w"], facts: Outline) -> SavedBatch | None:
         """The last position of the same lanes of the same stage."""
-        folder = self.keeper.folder
+        folder = self.record.folder
         data, whose = read_checkpoint(folder), str(folder.place(store.CHECKPOINT))
         self.saved, self.last, self.earlier = time.perf_counter(), 0, Spent()
         if data is None or (notes := tensors.notes_of(data, whose)).get("key") != self._digest(lanes):
@@ -232,7 +232,7 @@ class StageCheckpoints:
         rows = [{k: v if k == "iteration" else np.asarray(v, float) for k, v in row.items()} for row in notes["rows"]]
         self.last = position.iteration
         stage = self.key.partition(":")[0]
-        self.keeper.resumed_at[stage] = position.iteration
+        self.record.resumed_at[stage] = position.iteration
         before = folder.read_json(RESUMED) if folder.has(RESUMED) else []
         folder.write_json(RESUMED, [*before, {"stage": stage, "iteration": position.iteration}])
         return SavedBatch(position, rows, self.earlier)
@@ -240,12 +240,12 @@ class StageCheckpoints:
     def after_tick(self, lanes: Int[np.ndarray, " w"], tick: Tick, rows: list[dict[str, Any]]) -> None:
         """Save the position if it is time, or if the work is about to stop."""
         iteration = tick.position.iteration
-        self.keeper.iterations += iteration - self.last
+        self.record.iterations += iteration - self.last
         self.last = iteration
-        due = time.perf_counter() - self.saved > max(self.keeper.task.checkpoint_seconds, CHECKPOINT_COST * self.cost)
+        due = time.perf_counter() - self.saved > max(self.record.task.checkpoint_seconds, CHECKPOINT_COST * self.cost)
         if tick.done:
             self.began = time.perf_counter()  # the next batch of this stage begins
-        if tick.done or not (due or self.keeper.interrupt.requested):
+        if tick.done or not (due or self.record.interrupt.requested):
             return
         began = time.perf_counter()
         spent = self.earlier.plus(began - self.began - tick.compile_seconds, tick.compile_seconds)
@@ -257,9 +257,9 @@ class StageCheckpoints:
             "rows": [{k: v if k == "iteration" else v.tolist() for k, v in row.items()} for row in rows],
             "spent": spent._asdict(),
         }
-        self.keeper.folder.save_checkpoint(tick.position.state, notes)
+        self.record.folder.save_checkpoint(tick.position.state, notes)
         self.saved = time.perf_counter()
-        self.cost = self.saved - began if self.keeper.task.checkpoint_seconds else 0.0
+        self.cost = self.saved - began if self.record.task.checkpoint_seconds else 0.0
 
     def _digest(self, lanes: Int[np.ndarray, " w"]) -> str:
         return hashlib.sha256(f"{self.key} {lanes.tolist()}".encode()).hexdigest()

@@ -24,14 +24,19 @@ def coverage_so_far(layout: Layout | None, num_seeds: int | None = None) -> Call
     bins = bins_of(layout)
 
     def live_metrics(state: Any) -> dict[str, float]:
-        parts = jax.tree.leaves(state, is_leaf=lambda part: isinstance(part, Experience))
-        experience = next((part for part in parts if isinstance(part, Experience)), None)
+        experience = experience_of(state)
         if experience is None:
             return {}
         per_lane = np.asarray(quick_jit(_coverage)(bins, experience))
         return {"data_coverage": float(np.mean(per_lane[:num_seeds]))}
 
     return live_metrics
+
+
+def experience_of(state: Any) -> Experience | None:
+    """The experience in the state of a running stage, if it holds any."""
+    parts = jax.tree.leaves(state, is_leaf=lambda part: isinstance(part, Experience))
+    return next((part for part in parts if isinstance(part, Experience)), None)
 
 
 def _coverage(bins: BinGrid, experience: Experience) -> Float[Array, " lanes"]:

@@ -70,6 +70,7 @@ class Stage(NamedTuple):
     ``method``         the name of the method that a run uses for it.
     ``registry``       the methods to choose from, if there is a choice.
     ``settings``       the part of the config that it depends on; its floats may differ between points of a sweep.
+    ``config_paths``   the same part as paths in config.json. Its artifact is bound to these (`edl.runs.binding`).
     ``build``          (build function of the method, inputs, settings) -> program.
     ``file``           where its artifact is stored.
     ``field``          the field of `Run` that its artifact becomes, if any.
@@ -89,6 +90,7 @@ class Stage(NamedTuple):
     when: Callable[[RunConfig], bool]
     method: Callable[[RunConfig], str]
     settings: Callable[[RunConfig], Any]
+    config_paths: tuple[str, ...]
     build: Callable[[Builder | None, Inputs, Any], Program]
     file: str
     field: str | None = None
@@ -198,6 +200,7 @@ STAGES: tuple[Stage, ...] = (
         when=lambda config: is_edl(config) or is_offline(config),
         method=lambda config: config.explore,
         settings=lambda config: config.explorer,
+        config_paths=("explore", "explorer"),
         build=build_explorer,
         registry=explore.METHODS,
         file="states.safetensors",
@@ -214,6 +217,7 @@ STAGES: tuple[Stage, ...] = (
         when=is_edl,
         method=lambda config: config.discover,
         settings=lambda config: config.discoverer,
+        config_paths=("discover", "discoverer", "num_skills"),
         build=build_discoverer,
         registry=discover.METHODS,
         file="skills.safetensors",
@@ -230,6 +234,7 @@ STAGES: tuple[Stage, ...] = (
         when=has_scout,
         method=lambda config: default_methods(config)["scout"],
         settings=lambda config: config.scout,
+        config_paths=("scout",),
         build=build_explorer,
         registry=explore.METHODS,
         file="checkpoint/scout.safetensors",
@@ -244,6 +249,7 @@ STAGES: tuple[Stage, ...] = (
         when=measures_distance,
         method=lambda config: "walking",
         settings=lambda config: config.learner.walking,
+        config_paths=("learner.walking",),
         build=build_distance,
         file="checkpoint/distance.safetensors",
         temporary=True,
@@ -256,6 +262,7 @@ STAGES: tuple[Stage, ...] = (
         when=places_goals,
         method=lambda config: "walking",
         settings=lambda config: None,
+        config_paths=(),
         build=build_placement,
         file="placed_skills.safetensors",
         field="skills",
@@ -267,6 +274,7 @@ STAGES: tuple[Stage, ...] = (
         when=lambda config: is_edl(config) and not starts_from_explorer(config),
         method=lambda config: config.method,
         settings=lambda config: config.learner,
+        config_paths=("learner", "baseline", "num_skills"),
         build=build_learner,
         file="policy.safetensors",
         field="policy",
@@ -278,6 +286,7 @@ STAGES: tuple[Stage, ...] = (
         when=starts_from_explorer,
         method=lambda config: config.method,
         settings=lambda config: config.learner,
+        config_paths=("learner", "baseline", "num_skills"),
         build=build_learner,
         file="policy.safetensors",
         field="policy",
@@ -289,6 +298,7 @@ STAGES: tuple[Stage, ...] = (
         when=lambda config: not is_edl(config) and not is_offline(config),
         method=lambda config: config.method,
         settings=lambda config: config.baseline,
+        config_paths=("learner", "baseline", "num_skills"),
         registry=baselines.METHODS,
         build=build_baseline,
         file="policy.safetensors",
@@ -302,6 +312,7 @@ STAGES: tuple[Stage, ...] = (
         when=is_offline,
         method=lambda config: config.method,
         settings=lambda config: config.baseline,
+        config_paths=("learner", "baseline", "num_skills"),
         registry=baselines.METHODS,
         build=build_offline,
         file="policy.safetensors",

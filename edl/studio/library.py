@@ -16,6 +16,7 @@ MAX_RUNS = 500
 MAX_ROWS = 200
 """Maximum number of points of a curve."""
 SHOWN = ("env", "method", "explore", "discover", "num_skills", "num_seeds")
+"""Settings that the list of runs shows."""
 PANEL = re.compile(r'<script type="application/json" id="studio-data">(.*?)</script>', re.DOTALL)
 
 
@@ -74,9 +75,7 @@ def summary(folder: Folder, status: str) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": folder.path.name, "status": status, "thumbnail": folder.has("figures/skills.png")}
     try:
         config = folder.read_json(store.CONFIG)
-        facts |= {
-            name: config.get(name) for name in ("env", "method", "explore", "discover", "num_skills", "num_seeds")
-        }
+        facts |= {name: config.get(name) for name in SHOWN}
         if folder.has(store.METRICS):
             aggregate = folder.read_json(store.METRICS).get("aggregate") or {}
             facts["goal_success"] = (aggregate.get("goal_success") or {}).get("mean")

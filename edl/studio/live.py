@@ -9,11 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from edl.artifacts import Experience, SkillModel, SkillPolicy
+from edl.artifacts import SkillModel, SkillPolicy
 from edl.envs.layouts import Layout
 from edl.evaluate.metrics import METRICS
 from edl.figures.palette import palette
 from edl.figures.panel import density_json, maze_panel, maze_seed
+from edl.runs.live import experience_of
 from edl.runs.progress import StageProgress
 from edl.runs.store import Folder
 
@@ -60,7 +61,7 @@ class LiveView:
         began = time.perf_counter()
         if self.layout is None or began < self.next_picture:
             return
-        experience = _experience_of(state)
+        experience = experience_of(state)
         if experience is not None:
             paths, lengths = np.asarray(experience.paths[0]), np.asarray(experience.lengths[0])
             visited = paths[np.arange(paths.shape[1]) <= lengths[:, None]]
@@ -84,8 +85,3 @@ class LiveView:
 
     def _write(self, facts: dict[str, Any]) -> None:
         self.folder.write_json(LIVE, {**facts, **self.shown, "history": self.history})
-
-
-def _experience_of(state: Any) -> Experience | None:
-    parts = jax.tree.leaves(state, is_leaf=lambda part: isinstance(part, Experience))
-    return next((part for part in parts if isinstance(part, Experience)), None)

@@ -76,17 +76,23 @@ class RunQueue:
                 self.ended[name] = asked if code in (0, INTERRUPTED, -signal.SIGINT) else "failed"
         while self.waiting and len(self.workers) < self.limit:
             name = self.waiting.pop(0)
-            with open(self.runs / name / LOG, "ab") as log:
-                command = [*self.worker, str(self.runs / name)]
-                # Its own session: Ctrl-C on the terminal reaches the server only, which ends its workers in order.
-                # SIGINT is blocked until the worker is ready for it: one that arrives while Python starts is a failure.
-                before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-                try:
-                    self.workers[name] = subprocess.Popen(
-                        command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-                    )
-                finally:
-                    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            try:
+                self.workers[name] = self._start_worker(name)
+            except OSError:  # e.g. its folder was deleted while it waited
+                self.ended[name] = "failed"
+
+    def _start_worker(self, name: str) -> subprocess.Popen[bytes]:
+        with open(self.runs / name / LOG, "ab") as log:
+            command = [*self.worker, str(self.runs / name)]
+            # Its own session: Ctrl-C on the terminal reaches the server only, which ends its workers in order.
+            # SIGINT is blocked until the worker is ready for it: one that arrives while Python starts is a failure.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                return subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                )
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def message(self, folder: Folder) -> str:
         """The end of the log of a run that failed."""

@@ -22,7 +22,8 @@ from edl.evaluate.skill_rollouts import last_states, rollouts
 from edl.nets.distributions import action_distribution
 from edl.nets.mlp import MLP
 from edl.program import run_program
-from edl.rl.sac import steps_per_iteration, target_entropy
+from edl.rl.sac import steps_per_iteration
+from edl.rl.sac_losses import target_entropy
 from tests.baselines.probe import TINY, TINY_SAC
 from tests.compiling import jit
 from tests.explore.thruster import Thruster

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from edl.runs import grid as grids
-from edl.runs import sweep, tuning
+from edl.runs import optuna_search, sweep
 from edl.runs.store import Folder
 
 pytestmark = pytest.mark.cluster
@@ -53,7 +53,7 @@ def tuned(path, stop_after=99, best=0.95):
 
     path.mkdir(exist_ok=True)
     try:
-        return tuning.tune(GRID, Folder(path), run_wave), waves
+        return optuna_search.tune(GRID, Folder(path), run_wave), waves
     except KeyboardInterrupt:
         return None, waves
 
@@ -75,7 +75,7 @@ def test_points_are_asked_for_in_batches_and_bad_ones_are_dropped(tmp_path):
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
-    storage = JournalStorage(JournalFileBackend(str(tmp_path / "whole" / tuning.JOURNAL)))
+    storage = JournalStorage(JournalFileBackend(str(tmp_path / "whole" / optuna_search.JOURNAL)))
     study = optuna.load_study(study_name="whole", storage=storage)
     assert [trial.user_attrs["point"] for trial in study.trials] == [f"{number:03d}" for number in range(12)]
 

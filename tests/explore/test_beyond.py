@@ -18,7 +18,7 @@ from edl.envs.rollout import Episode, Skill, rollout
 from edl.explore.beyond import BeyondConfig, GoalInput, beyond, beyond_objective, goal_input
 from edl.explore.random_walk import RandomWalkConfig, random_walk
 from edl.explore.visited import CellSet, ParticleSet, empty_cells
-from edl.nets.normalise import unfold_normaliser
+from edl.nets.mlp import MLP
 from edl.program import run_program
 from tests.compiling import jit
 from tests.explore.thruster import Thruster
@@ -348,7 +348,10 @@ def test_learning_can_continue_from_the_policy(explored):
     observation, goal = jnp.array([1.0, -2.0, 0.1, 0.2]), jnp.array([3.0, 1.0])
     normaliser = policy.model.moments.normaliser()
     inputs = normaliser(policy.integrate(observation, goal))
-    actor = unfold_normaliser(policy.actor, normaliser)
+    first = policy.actor.weights[0]  # the policy's own network normalises its inputs by these moments
+    weights = [first * normaliser.scale[:, None], *policy.actor.weights[1:]]
+    biases = [policy.actor.biases[0] + normaliser.mean @ first, *policy.actor.biases[1:]]
+    actor = MLP(weights, biases, policy.actor.activation)
     np.testing.assert_allclose(actor(inputs), policy(observation, goal), rtol=1e-3, atol=1e-3)
     assert np.isfinite(policy.model.critic(inputs)).all()
 

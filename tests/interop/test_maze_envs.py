@@ -50,13 +50,6 @@ def test_import_edl_imports_no_gymnasium_and_installs_no_import_hook():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == ["True", "False"]
 
 
-def test_the_old_argument_world_still_works():
-    for build in (gymnasium.make, gymnasium.make_vec):
-        with pytest.warns(DeprecationWarning, match="'world' is now called 'env'"):
-            env = build("edl/Maze-v0", world="square")
-        assert env.observation_space.shape[-1] == 2
-
-
 def test_any_maze_by_path_or_text(tmp_path):
     path = tmp_path / "mine.txt"
     path.write_text(CORRIDOR)

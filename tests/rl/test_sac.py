@@ -17,20 +17,8 @@ from edl.nets.normalise import Normaliser, identity_normaliser
 from edl.objective import LinearReward, keep_skill, per_visit, unchanged
 from edl.program import run_program
 from edl.rl.replay import Transition, read
-from edl.rl.sac import (
-    LossSettings,
-    SACConfig,
-    critic_values,
-    new_agent,
-    new_networks,
-    replayed_rewards,
-    sac,
-    sac_loss,
-    soft_values,
-    target_entropy,
-    to_batch,
-    value_network_loss,
-)
+from edl.rl.sac import SACConfig, new_agent, new_networks, replayed_rewards, sac, to_batch
+from edl.rl.sac_losses import LossSettings, critic_values, sac_loss, soft_values, target_entropy, value_network_loss
 from tests.compiling import jit
 from tests.probes.envs import GAMMA, PROBES
 from tests.rl.training import (

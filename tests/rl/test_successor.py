@@ -11,7 +11,8 @@ from edl.nets.distributions import Categorical, action_distribution
 from edl.nets.mlp import MLP
 from edl.objective import LinearReward, Objective, per_visit
 from edl.program import program_keys
-from edl.rl.sac import Agent, Batch, LossSettings, SACConfig, new_agent, sac
+from edl.rl.sac import SACConfig, new_agent, sac
+from edl.rl.sac_losses import Agent, Batch, LossSettings
 from edl.rl.successor import gpi_values, smaller_features, successor_features, successor_loss
 from tests.compiling import jit
 from tests.probes.envs import GAMMA

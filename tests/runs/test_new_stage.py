@@ -14,8 +14,10 @@ from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig
 from edl.program import one_shot
 from edl.runs import pipeline, tensors
+from edl.runs.checking import check_run
 from edl.runs.config import RunConfig
 from edl.runs.interrupt import catch_interrupts
+from edl.runs.manifest import MANIFEST
 from edl.runs.pipeline import Stage, identity, is_edl, plan
 from edl.runs.points import LaneContext, env_key, evaluate_point, group_contexts, open_point, run_group
 from edl.runs.progress import SilentProgress
@@ -30,12 +32,12 @@ SETTINGS = {
 }
 
 
-def build_centre(method, inputs, settings):
-    """The mean of the explored states."""
+def build_centre(method, inputs, radius):
+    """The mean of the explored states, in units of the learner's radius."""
     if inputs.env.horizon < 5:
         raise ConfigError("episodes must have at least 5 steps for a centre.")
     samples = inputs.artifacts["explore"].samples
-    return one_shot(lambda key: jnp.mean(samples, axis=0))
+    return one_shot(lambda key: jnp.mean(samples, axis=0) / radius)
 
 
 CENTRE = Stage(
@@ -44,7 +46,8 @@ CENTRE = Stage(
     takes=("explore",),
     when=is_edl,
     method=lambda config: "mean",
-    settings=lambda config: None,
+    settings=lambda config: config.learner.radius,
+    config_paths=("learner.radius",),
     build=build_centre,
     file=FILE,
 )
@@ -72,7 +75,8 @@ def stored(path):
 
 
 def test_its_artifact_is_computed_from_what_it_takes_and_is_stored(run):
-    np.testing.assert_allclose(stored(run.path), np.mean(run.states.samples, axis=1), rtol=1e-5)
+    means = np.mean(run.states.samples, axis=1)
+    np.testing.assert_allclose(stored(run.path), means / run.config.learner.radius, rtol=1e-5)
 
 
 def test_its_time_and_identity_are_recorded_and_the_report_shows_its_time(run):
@@ -101,12 +105,25 @@ def test_resuming_computes_it_again_only_if_its_file_is_missing(run, tmp_path):
     assert states.stat().st_mtime_ns == times[1]
 
 
-def test_its_identity_depends_on_its_ancestors_only():
+def test_its_identity_depends_on_its_setting_and_its_ancestors_only():
     config = resolve_config(RunConfig(env="square", **SETTINGS))
     longer = resolve_config(RunConfig(env="square", **{**SETTINGS, "explorer": RandomWalkConfig(iterations=5)}))
     assert identity(CENTRE, config) != identity(CENTRE, longer)
+    wider = resolve_config(RunConfig(env="square", learner=LearnConfig(radius=0.5), **SETTINGS))
+    assert identity(CENTRE, config) != identity(CENTRE, wider)
     more_skills = resolve_config(RunConfig(env="square", **{**SETTINGS, "num_skills": 4}))
     assert identity(CENTRE, config) == identity(CENTRE, more_skills)
+
+
+def test_its_artifact_is_bound_to_its_setting(run, tmp_path):
+    folder = shutil.copytree(run.path, tmp_path / "run")
+    (folder / MANIFEST).unlink()  # it would notice any change of config.json
+    config = json.loads((folder / "config.json").read_text())
+    config["learner"]["radius"] *= 2
+    (folder / "config.json").write_text(json.dumps(config))
+    (damaged,) = check_run(folder).bad
+    assert damaged.name == FILE
+    assert "was made with other settings" in damaged.note
 
 
 def test_a_run_with_it_can_be_loaded_and_a_run_without_it_has_none(run):
@@ -122,7 +139,7 @@ def test_the_dry_run_rejects_settings_that_do_not_fit(tmp_path):
 
 
 def test_points_of_a_sweep_share_it(tmp_path):
-    learners = [LearnConfig(distance="euclidean", radius=radius) for radius in (0.3, 0.5)]
+    learners = [LearnConfig(distance="euclidean", epsilon=epsilon) for epsilon in (3.0, 5.0)]
     configs = [resolve_config(RunConfig(env="square", learner=learner, **SETTINGS)) for learner in learners]
     points = [open_point(str(i), config, tmp_path / str(i)) for i, config in enumerate(configs)]
     contexts = group_contexts(configs)

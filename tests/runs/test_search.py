@@ -7,7 +7,7 @@ import pytest
 
 from edl.config import ConfigError
 from edl.runs import grid as grids
-from edl.runs import tuning
+from edl.runs import optuna_search
 from edl.runs.search import Dimension, clearly_worse, round_seeds, sobol
 
 RUN = {"env": "square", "explore": "random_walk", "discover": "kmeans", "num_seeds": 4}
@@ -98,6 +98,6 @@ def test_metrics_of_further_seeds_are_joined():
     def metrics(*values):
         return {"per_seed": [{"seed": i, "goal_success": value} for i, value in enumerate(values)], "aggregate": {}}
 
-    joined = tuning.joined_metrics(metrics(0.0, 0.5), metrics(1.0))
+    joined = optuna_search.joined_metrics(metrics(0.0, 0.5), metrics(1.0))
     assert math.isclose(joined["aggregate"]["goal_success"]["mean"], 0.5)
     assert joined["num_seeds"] == 3

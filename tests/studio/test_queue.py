@@ -1,5 +1,6 @@
 """The queue: two workers at once, and pause, resume and stop by signals."""
 
+import shutil
 import time
 
 import pytest
@@ -72,6 +73,18 @@ def test_a_worker_that_fails_leaves_its_message(queue):
     queue.add(folder(queue, "bad"))
     wait(queue, "bad", "failed")
     assert queue.message(folder(queue, "bad")) == "it is broken"
+
+
+def test_a_queued_run_whose_folder_is_deleted_does_not_block_the_others(queue):
+    folders = {name: folder(queue, name) for name in "abcd"}
+    for each in folders.values():
+        queue.add(each)
+    shutil.rmtree(folders["c"].path)
+    wait(queue, "a", "running", starts=1)
+    queue.end(folders["a"], "stopped")
+    wait(queue, "a", "stopped")
+    wait(queue, "d", "running", starts=1)
+    assert queue.status(folder(queue, "c")) == "failed"  # of a new folder with this name
 
 
 def test_a_run_of_another_process_is_elsewhere(queue):
