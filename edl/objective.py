@@ -98,7 +98,7 @@ class Objective(NamedTuple):
     ``init``    creates the state that the method learns: a discriminator, a density, a goal buffer, or nothing.
     ``sample``  draws z ~ p(z): fixed, learned (VIC), a curriculum (VALOR), a goal buffer (DISCERN, Skew-Fit).
     ``reward``  computes the rewards r_0 .. r_{T-1} of one episode; r_t is for reaching s_{t+1}. The learner vmaps.
-    ``update``  learns from a batch of episodes and returns metrics; EDL's only returns metrics.
+    ``update``  learns from a batch of episodes and returns metrics; EDL's only counts which skills succeed.
 
     The other fields are optional. A learner declares those it supports and rejects an objective that sets another one
     (`check_supported`).
@@ -133,6 +133,11 @@ class Objective(NamedTuple):
                         and returns the state that ``sample``, ``reward`` and ``update`` get. This is how p(z) depends
                         on V(s_0,z) (RSD), and a reward on the policy of another skill (DISCO-DANCE). It is also called
                         on the result of ``init``, so the state may have another structure there.
+    ``change_skill``    (SAC) The skill of a step, for an episode whose skill changes (TLDR: first to a goal, then it
+                        explores). It receives the state, the skill of the step before (at time 0: the one that
+                        ``sample`` drew), the time and the features of the step. Each step is replayed with its own
+                        skill. ``reward`` finds the skills in ``episode.skills``, or is lifted by `per_visit` or
+                        `per_move`, which do.
     """
 
     init: Callable[[Key], Any]
@@ -151,6 +156,7 @@ class Objective(NamedTuple):
     rewrite: Callable[[Key, Any, Any, Int[Array, "m n"]], Any] | None = None
     linear: LinearReward | None = None
     see_learner: Callable[[Any, LearnerView], Any] = no_interest
+    change_skill: Callable[[Any, Skill, Int[Array, ""], Float[Array, " s"]], Skill] | None = None
 
 
 def check_supported(objective: Objective, learner: str, supported: Collection[str]) -> None:
@@ -166,6 +172,11 @@ def check_supported(objective: Objective, learner: str, supported: Collection[st
         )
 
 
+def skill_of_steps(episode: Episode) -> tuple[Skill, int | None]:
+    """The skill of all steps, and None; or the skill of each step, and the axis of time."""
+    return (episode.skill, None) if episode.skills is None else (episode.skills, 0)
+
+
 VisitReward = Callable[[Any, Float[Array, " s"], Skill], Scalar]
 
 
@@ -173,7 +184,8 @@ def per_visit(reward: VisitReward) -> Callable[[Any, Episode], Float[Array, " t"
     """Lift a reward r(s, z) written for one state to an episode: r_t = r(s_{t+1}, z)."""
 
     def of_episode(state: Any, episode: Episode) -> Float[Array, " t"]:
-        return jax.vmap(reward, in_axes=(None, 0, None))(state, episode.features[1:], episode.skill)
+        skill, axis = skill_of_steps(episode)
+        return jax.vmap(reward, in_axes=(None, 0, axis))(state, episode.features[1:], skill)
 
     return of_episode
 
@@ -186,7 +198,8 @@ def per_move(reward: MoveReward) -> Callable[[Any, Episode], Float[Array, " t"]]
 
     def of_episode(state: Any, episode: Episode) -> Float[Array, " t"]:
         before, after = episode.features[:-1], episode.features[1:]
-        return jax.vmap(reward, in_axes=(None, 0, 0, None))(state, before, after, episode.skill)
+        skill, axis = skill_of_steps(episode)
+        return jax.vmap(reward, in_axes=(None, 0, 0, axis))(state, before, after, skill)
 
     return of_episode
 

@@ -24,6 +24,15 @@ def test_per_move_is_the_reward_of_a_state_and_the_next():
     np.testing.assert_array_equal(reward(jnp.float32(10.0), episode(PATH, [0.5, 0.0])), [3.5, 25.5])
 
 
+def test_lifted_rewards_see_the_skill_of_each_step_if_it_changes():
+    goals = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+    changing = episode(PATH, [9.0, 9.0])._replace(skills=Skill(jnp.zeros((2, 1)), jnp.zeros(2, jnp.int32), goals))
+    visit = per_visit(lambda state, s, skill: state * s[0] + skill.goal[1])
+    np.testing.assert_array_equal(visit(jnp.float32(10.0), changing), [22.0, 44.0])
+    move = per_move(lambda state, before, after, skill: state * before[0] + after[1] + skill.goal[0])
+    np.testing.assert_array_equal(move(jnp.float32(10.0), changing), [4.0, 28.0])
+
+
 def test_per_episode_rewards_the_last_valid_step():
     reward = per_episode(lambda state, e: e.last[0] + state)
     np.testing.assert_array_equal(reward(jnp.float32(1.0), episode(PATH)), [0.0, 5.0])

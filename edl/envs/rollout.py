@@ -32,11 +32,13 @@ def empty_skill() -> Skill:
 class Episode(NamedTuple):
     """One episode s_0, a_0, s_1, ..., s_T under one skill. A batch of episodes has a leading axis everywhere.
 
-    ``observations`` and ``features`` have one row more than the other arrays. Steps after the end of an episode are
-    computed but not ``valid``. ``extras`` are what the actor returns besides its actions (PPO: the parameters of the
-    action distribution). ``rival`` are the last features of the sibling's episode (Sibling Rivalry). ``states`` are the
-    env states s_1 .. s_T, kept only if the episode began in a given state: other episodes can begin in them. ``memory``
-    is what the reward remembers at the end of the episode, or of a part of it (PPO, `edl.objective.RewardMemory`).
+    ``observations`` and ``features`` have one row more than the other arrays. After its end, an episode keeps its last
+    state, and its steps are not ``valid``. ``extras`` are what the actor returns besides its actions (PPO: parameters
+    of the action distribution). ``rival`` are the last features of the sibling's episode (Sibling Rivalry). ``states``
+    are the env states s_1 .. s_T, kept only if the episode began in a given state: other episodes can begin in them.
+    ``memory`` is what the reward remembers at the end of the episode, or of a part of it (PPO,
+    `edl.objective.RewardMemory`). ``skills`` are the skills of all steps, kept only if the skill changes within the
+    episode; ``skill`` is then the one that was drawn for the episode.
     """
 
     observations: Float[Array, "t1 o"]
@@ -50,6 +52,7 @@ class Episode(NamedTuple):
     rival: Float[Array, " s"] = None  # type: ignore[assignment]
     states: PyTree | None = None
     memory: Any = None
+    skills: Skill | None = None
 
     @property
     def length(self) -> Int[Array, ""]:
@@ -76,20 +79,35 @@ Draw = Callable[[Key], Any]
 """The part of an actor that depends on its key alone, e.g. the noise of an action."""
 Actor = Callable[[Any, Float[Array, " o"], Float[Array, " z"]], tuple[Array, Any]]
 """(key or the result of `Draw`, observation, code) -> (action, extras)."""
+ChangeSkill = Callable[[Skill, Int[Array, ""], Float[Array, " s"]], Skill]
+"""(skill of the step before, or that drawn for the episode at time 0; time; features) -> skill of this step."""
 ActorWithMemory = Callable[[Any, Float[Array, " o"], Any], tuple[Array, Any, Any]]
 """(key or the result of `Draw`, observation, memory) -> (action, extras, memory)."""
 
 
 def rollout(
-    key: Key, env: Env, actor: Actor, skill: Skill, *, start_key: Key | None = None, draw: Draw | None = None
+    key: Key,
+    env: Env,
+    actor: Actor,
+    skill: Skill,
+    *,
+    start_key: Key | None = None,
+    draw: Draw | None = None,
+    change: ChangeSkill | None = None,
 ) -> Episode:
     """Roll out ``env.horizon`` steps. Episodes with the same ``start_key`` start in the same state (siblings).
 
     With ``draw``, the actor receives ``draw(key)`` instead of a key. It is computed for all steps at once before the
-    first one, because that vectorises over time and the loop does not.
+    first one, because that vectorises over time and the loop does not. With ``change``, each step has a
+    skill of its own.
     """
-    act = without_memory(actor, skill)
-    return rollout_with_memory(key, env, act, skill, no_memory, start_key=start_key, draw=draw)
+    if change is None:
+        act = without_memory(actor, skill)
+        return rollout_with_memory(key, env, act, skill, no_memory, start_key=start_key, draw=draw)
+    act, start = with_changes(env, actor, change), (skill, jnp.int32(0))
+    episode = rollout_with_memory(key, env, act, skill, lambda observation: start, start_key=start_key, draw=draw)
+    extras, skills = episode.extras
+    return episode._replace(extras=extras, skills=skills)
 
 
 def without_memory(actor: Actor, skill: Skill) -> ActorWithMemory:
@@ -98,6 +116,18 @@ def without_memory(actor: Actor, skill: Skill) -> ActorWithMemory:
     def act(drawn: Any, observation: Float[Array, " o"], memory: None) -> tuple[Array, Any, None]:
         action, extras = actor(drawn, observation, skill.code)
         return action, extras, memory
+
+    return act
+
+
+def with_changes(env: Env, actor: Actor, change: ChangeSkill) -> ActorWithMemory:
+    """An actor that changes its skill, as one whose memory is the skill and the time. Its extras include the skill."""
+
+    def act(drawn: Any, observation: Float[Array, " o"], memory: tuple[Skill, Array]) -> tuple[Array, Any, Any]:
+        skill, time = memory
+        skill = change(skill, time, env.features(observation))
+        action, extras = actor(drawn, observation, skill.code)
+        return action, (extras, skill), (skill, time + 1)
 
     return act
 
@@ -157,18 +187,20 @@ def _play(
         observation = env.observe(state)
         action, extras, memory = actor(drawn, observation, memory)
         step = env.step(step_key, state, action)
+        # An episode that has ended keeps its state: what an env returns after the end may not even be finite.
+        state = jax.tree.map(lambda new, old: jnp.where(valid, new, old), step.state, state)
         done = step.terminated if from_state else step.terminated | step.truncated
-        states = step.state if from_state else None
-        record = (observation, action, step.observation, step.terminated, step.truncated, valid, extras, states)
-        return (step.state, memory, valid & ~done), record
+        states = state if from_state else None
+        record = (observation, action, step.terminated, step.truncated, valid, extras, states)
+        return (state, memory, valid & ~done), record
 
     first = (state, init_memory(env.observe(state)), jnp.bool_(True))
     # Steps outside of JAX are too expensive to compute after the end of an episode.
     on_host = partial(scan_while_any, lambda carry: carry[2])
     scan = on_host if isinstance(env, HostEnv) else partial(jax.lax.scan, unroll=scan_unroll(env))
     (state, _, _), records = scan(advance, first, (drawn, keys[:, 1]))
-    observations, actions, reached, terminated, truncated, valid, extras, states = records
-    observations = jnp.concatenate([observations, reached[-1:]])
+    observations, actions, terminated, truncated, valid, extras, states = records
+    observations = jnp.concatenate([observations, env.observe(state)[None]])
     return state, Episode(
         observations=observations,
         features=jax.vmap(env.features)(observations),

@@ -57,8 +57,9 @@ def record_experience(env: Env, bonus: Objective, capacity: int) -> Objective:
         changes[name] = of_learned(getattr(bonus, name))
     if bonus.linear is not None:
         changes["linear"] = bonus.linear._replace(cumulants=of_learned(bonus.linear.cumulants))
-    if bonus.rewrite is not None:
-        changes["rewrite"] = of_learned(bonus.rewrite)
+    for name in ("rewrite", "change_skill"):
+        if getattr(bonus, name) is not None:
+            changes[name] = of_learned(getattr(bonus, name))
     # A learner recognises an optional field that is not in use by its default value.
     defaults = Objective._field_defaults
     in_use = (name for name in changes if name not in defaults or getattr(bonus, name) != defaults[name])

@@ -95,6 +95,12 @@ def draw_places(key: Key, ends: Int[Array, " e"], count: int) -> Places:
     return Places(rows, numbers - jnp.where(rows > 0, ends[rows - 1], 0))
 
 
+def draw_visited(key: Key, experience: Experience, count: int) -> Float[Array, "n s"]:
+    """Draw ``count`` of the visited states, all with the same probability."""
+    num_states = jnp.where(experience.lengths > 0, experience.lengths + 1, 0)
+    return experience.paths[*draw_places(key, jnp.cumsum(num_states), count)]
+
+
 class EpisodeSample(NamedTuple):
     """A uniform sample of all episodes so far, in rows of fixed number.
 

@@ -8,17 +8,20 @@ most one unit, as in METRA (by dual descent with a multiplier lambda):
 s and g are independent visited states; f makes distances beyond 500 count less. phi does three things:
     goals     visited states with the largest mean distance to their k nearest neighbours in phi
     pi(a|s,g) reaches them, with the reward ||phi(s) - phi(g)|| - ||phi(s') - phi(g)||
-    pi(a|s)   explores, with the particle entropy r = log(1 + 1/k sum_{kNN} ||phi(s') - phi(s_j)||)
+    pi(a|s)   explores, with the particle entropy r = log(1 + 1/(k m) sum_{kNN} ||phi(s') - phi(s_j)||)
 
-Half of the episodes go to goals, half explore. All replayed steps train both roles; a goal is one of the pool, or a
-state that the episode reached later. `States.policy` is pi(a|s,g).
+m is the running mean of such distances. All episodes go to a goal. Half of them explore from a random step on; those of
+the first iteration only explore. All steps train both roles: replayed with their episode's goal, unless they explored,
+or with a state that was reached later (hindsight). `States.policy` is pi(a|s,g).
 
 Departs from the authors' code:
 - The constraint is on the squared norm, as in the paper; theirs is on its mean over dimensions.
-- pi(a|s) gets the novelty of s', theirs its increase from s to s': with discounting, their sums differ by a factor.
-- Half of the replayed goals are in hindsight (theirs: 0.8), and SAC's entropy has a fixed weight.
-- One network has both roles, by an input (g, 0) or (0, 1). Exploring episodes do not go to a goal first. The pool of
-  states for k-nearest neighbours is drawn anew in every iteration.
+- pi(a|s) gets the novelty of s', theirs its increase from s to s'. Discounted, the sums differ by the factor 1 - gamma
+  and by a function of the first state. So SAC's entropy, whose weight is fixed here and learned there, counts less.
+- One network without layer normalisation has both roles, by an input (g, 0) or (0, 1). A replayed step trains one role,
+  at random (theirs: both). gamma is 0.99 for both (theirs: 0.97 for goals), the share of hindsight 0.5 (theirs: 0.8).
+- Goals, neighbours and m come from a pool of visited states, drawn once per iteration (theirs: from every minibatch).
+  phi makes its gradient steps of an iteration before SAC, on batches of its own.
 """
 
 import dataclasses
@@ -28,13 +31,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from edl.artifacts import Experience, SkillPolicy, States, empty_experience
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.explore.collect import draw_places, draw_states, record
+from edl.explore.collect import draw_places, draw_states, draw_visited, record
 from edl.explore.region import Predicate
 from edl.nets.linalg import mean_nearest
 from edl.nets.mlp import MLP, mlp
@@ -44,8 +47,7 @@ from edl.program import Program
 from edl.rl.sac import SACConfig, SACState, sac
 from edl.types import Key, Metrics, Scalar
 
-FAR, SHARPNESS = 500.0, 0.01
-"""f(x) = -softplus(FAR - x) with this sharpness, as in the authors' code."""
+FAR, SHARPNESS = 500.0, 0.01  # of f
 
 
 @config
@@ -81,7 +83,7 @@ class TLDRConfig:
     candidates: int = 20
     """Number of states of the pool that are goals."""
     hindsight: float = 0.5
-    """Share of the replayed goals that the episode reached later."""
+    """Share of the goals that the episode reached later, among replayed steps that went to a goal."""
     learning_rate: float = 1e-3
     """Learning rate of SAC."""
     gamma: float = 0.99
@@ -102,11 +104,12 @@ class TemporalMap(eqx.Module):
 
 
 class TLDRState(NamedTuple):
-    """phi; the pool in phi; the goals; all episodes so far. ``key`` is for drawing p(s) at the end."""
+    """phi; the pool in phi; m; the goals; all episodes so far. ``key`` is for drawing p(s) at the end."""
 
     key: Key
     map: Trained
     points: Float[Array, "p d"]
+    spacing: Scalar
     goals: Float[Array, "g s"]
     experience: Experience
     episodes: Int[Array, ""]
@@ -131,8 +134,7 @@ def tldr(env: Env, config: TLDRConfig) -> Program[SACState, States]:
     def finish(state: SACState) -> States:
         learned: TLDRState = state.objective
         states = draw_states(learned.key, learned.experience, None, config.num_samples, config.region)
-        policy = goal_policy(program.finish(state), learned.goals)
-        return States(states.samples, states.experience, policy)
+        return dataclasses.replace(states, policy=goal_policy(program.finish(state), learned.goals))
 
     return Program(program.init, program.step, finish, program.iterations, program.env_steps)
 
@@ -144,14 +146,14 @@ def goal_policy(policy: SkillPolicy, goals: Float[Array, "g s"]) -> SkillPolicy:
     return dataclasses.replace(policy, actor=actor, codes=goals, goals=goals)
 
 
-def go_to(goal: Float[Array, " s"]) -> Skill:
-    """The skill of reaching a goal."""
-    return Skill(code=jnp.append(goal, 0.0), index=jnp.int32(0), goal=goal)
+def go_to(goal: Float[Array, " s"], switch: Int[Array, ""]) -> Skill:
+    """The skill of reaching a goal. From step ``switch`` on, it explores."""
+    return Skill(code=jnp.append(goal, 0.0), index=switch, goal=goal)
 
 
-def wander(size: int) -> Skill:
-    """The skill of exploring, which has no goal."""
-    return Skill(code=jnp.append(jnp.zeros(size), 1.0), index=jnp.int32(1), goal=jnp.zeros(size))
+def in_role(skill: Skill, explore: Bool[Array, ""]) -> Skill:
+    """The same skill in one of the roles."""
+    return skill._replace(code=jnp.append(jnp.where(explore, 0.0, skill.goal), explore))
 
 
 def tldr_objective(env: Env, config: TLDRConfig) -> Objective:
@@ -165,38 +167,41 @@ def tldr_objective(env: Env, config: TLDRConfig) -> Objective:
         trained = new_trained(optimiser, TemporalMap(phi, jnp.log(jnp.asarray(config.first_lambda, jnp.float32))))
         points, goals = jnp.zeros((config.particles, config.dimensions)), jnp.zeros((config.candidates, size))
         experience = empty_experience(env, config.iterations * config.rollouts)
-        return TLDRState(keep_key, trained, points, goals, experience, jnp.int32(0))
-
-    def choose(explores: Array, goal: Float[Array, " s"]) -> Skill:
-        return jax.tree.map(lambda a, b: jnp.where(explores, a, b), wander(size), go_to(goal))
+        return TLDRState(keep_key, trained, points, jnp.float32(1.0), goals, experience, jnp.int32(0))
 
     def sample(key: Key, state: TLDRState) -> Skill:
-        role_key, goal_key = jax.random.split(key)
-        return choose(jax.random.bernoulli(role_key), jax.random.choice(goal_key, state.goals))
+        goal_key, switch_key = jax.random.split(key)
+        switch = jax.random.randint(switch_key, (), 0, 2 * env.horizon)  # in half of the draws: never
+        return go_to(jax.random.choice(goal_key, state.goals), jnp.where(state.episodes == 0, 0, switch))
+
+    def change_skill(state: TLDRState, skill: Skill, time: Int[Array, ""], features: Float[Array, " s"]) -> Skill:
+        return in_role(skill, time >= skill.index)
 
     def relabel(key: Key, state: TLDRState, step: Episode, later: Float[Array, " s"]) -> Skill:
-        role_key, goal_key, later_key = jax.random.split(key, 3)
-        goal = jax.random.choice(goal_key, state.goals)
-        goal = jnp.where(jax.random.bernoulli(later_key, config.hindsight), later, goal)
-        return choose(jax.random.bernoulli(role_key), goal)
+        role_key, later_key = jax.random.split(key)
+        explored = step.skill.code[-1] > 0
+        goal = jnp.where(explored | jax.random.bernoulli(later_key, config.hindsight), later, step.skill.goal)
+        return in_role(go_to(goal, step.skill.index), jax.random.bernoulli(role_key))
 
     def reward(state: TLDRState, before: Float[Array, " s"], after: Float[Array, " s"], skill: Skill) -> Scalar:
         phi = state.map.params.phi
         progress = distance(phi(before), phi(skill.goal)) - distance(phi(after), phi(skill.goal))
-        return jnp.where(skill.index == 1, jnp.log1p(novelty(phi(after), state.points, config.neighbours)), progress)
+        entropy = jnp.log1p(novelty(phi(after), state.points, config.neighbours) / state.spacing)
+        return jnp.where(skill.code[-1] > 0, entropy, progress)
 
     def update(key: Key, state: TLDRState, episodes: Episode) -> tuple[TLDRState, Metrics]:
         fit_key, pool_key = jax.random.split(key)
         experience = record(state.experience, episodes, state.episodes)
         trained, metrics = fit_map(fit_key, optimiser, state.map, experience, config)
-        num_states = jnp.where(experience.lengths > 0, experience.lengths + 1, 0)
-        pool = experience.paths[*draw_places(pool_key, jnp.cumsum(num_states), config.particles)]
+        pool = draw_visited(pool_key, experience, config.particles)
         points = jax.vmap(trained.params.phi)(pool)
         far = jax.vmap(lambda point: novelty(point, points, config.neighbours))(points)
         goals = pool[jax.lax.top_k(far, config.candidates)[1]]
-        return TLDRState(state.key, trained, points, goals, experience, state.episodes + len(episodes.valid)), metrics
+        played = state.episodes + len(episodes.valid)
+        spacing = state.spacing + (jnp.mean(far) - state.spacing) * len(episodes.valid) / played
+        return TLDRState(state.key, trained, points, spacing, goals, experience, played), metrics
 
-    return Objective(init, sample, per_move(reward), update, relabel=relabel)
+    return Objective(init, sample, per_move(reward), update, relabel=relabel, change_skill=change_skill)
 
 
 def distance(x: Float[Array, " d"], y: Float[Array, " d"]) -> Scalar:
@@ -210,11 +215,7 @@ def novelty(point: Float[Array, " d"], points: Float[Array, "p d"], neighbours: 
 
 
 def fit_map(
-    key: Key,
-    optimiser: optax.GradientTransformation,
-    trained: Trained,
-    experience: Experience,
-    config: TLDRConfig,
+    key: Key, optimiser: optax.GradientTransformation, trained: Trained, experience: Experience, config: TLDRConfig
 ) -> tuple[Trained, Metrics]:
     """Gradient steps of phi and lambda on moves of the recorded episodes."""
     ends = jnp.cumsum(experience.lengths)

@@ -62,6 +62,11 @@ def to_transitions(episodes: Episode, rewards: Float[Array, "e t"]) -> tuple[Tra
     def pairs(x: Float[Array, "e t1 d"]) -> Float[Array, "e t 2 d"]:
         return jnp.stack([x[:, :-1], x[:, 1:]], axis=2)
 
+    def skills() -> Skill:
+        if episodes.skills is not None:
+            return episodes.skills
+        return jax.tree.map(lambda x: jnp.repeat(x[:, None], horizon, axis=1), episodes.skill)
+
     lengths = jnp.sum(episodes.valid, axis=1, keepdims=True)
     steps = Transition(
         observations=pairs(episodes.observations),
@@ -69,7 +74,7 @@ def to_transitions(episodes: Episode, rewards: Float[Array, "e t"]) -> tuple[Tra
         action=episodes.actions,
         reward=rewards,
         terminated=episodes.terminated,
-        skill=jax.tree.map(lambda x: jnp.repeat(x[:, None], horizon, axis=1), episodes.skill),
+        skill=skills(),
         remaining=lengths - 1 - jnp.arange(horizon),
     )
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), steps), episodes.valid.reshape(-1)

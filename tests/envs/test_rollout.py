@@ -6,8 +6,9 @@ import numpy as np
 
 from edl.envs.gridworld import chain, gridworld
 from edl.envs.maze import maze
-from edl.envs.rollout import Skill, rollout, rollout_with_memory
+from edl.envs.rollout import Skill, continue_rollout, rollout, rollout_with_memory
 from tests.compiling import jit
+from tests.probes.plane import mortal, plane
 
 KEY = jax.random.key(0)
 SKILL = Skill(jnp.array([1.0]), jnp.int32(3), jnp.array([9.0, 9.0]))
@@ -55,6 +56,34 @@ def test_the_memory_starts_with_the_first_observation_and_is_carried():
 
     episode = rollout_with_memory(KEY, gridworld(9, 9, 4), act, SKILL, lambda observation: observation[0] + 5)
     np.testing.assert_array_equal(episode.extras, [5, 6, 7, 8])
+
+
+def test_a_skill_that_changes_sees_the_skill_before_the_time_and_the_features():
+    def change(skill, time, features):
+        return skill._replace(code=skill.code + features[0], index=time)
+
+    def act(key, observation, code):
+        return jnp.where(code[0] < 3, RIGHT, UP), code[0] * 10
+
+    episode = rollout(KEY, gridworld(9, 9, 4), act, SKILL, change=change)
+    np.testing.assert_array_equal(episode.actions, [RIGHT, RIGHT, UP, UP])  # the code is 1, 1 + 1, 2 + 2, 4 + 2
+    np.testing.assert_array_equal(episode.extras, [10, 20, 40, 60])
+    assert episode.skill is SKILL
+    np.testing.assert_array_equal(episode.skills.code, [[1], [2], [4], [6]])
+    np.testing.assert_array_equal(episode.skills.index, [0, 1, 2, 3])
+    np.testing.assert_array_equal(episode.skills.goal, [[9, 9]] * 4)
+
+
+def test_a_skill_that_does_not_change_plays_the_same_episode():
+    def act(number, observation, code):
+        return jnp.where(number < 0.5, RIGHT, UP), number
+
+    env = gridworld(9, 9, 20)
+    fixed = rollout(KEY, env, act, SKILL, draw=jax.random.uniform)
+    assert fixed.skills is None
+    kept = rollout(KEY, env, act, SKILL, draw=jax.random.uniform, change=lambda skill, time, features: skill)
+    np.testing.assert_array_equal(fixed.extras, kept.extras)
+    np.testing.assert_array_equal(fixed.features, kept.features)
 
 
 def test_each_step_has_its_own_key():
@@ -111,3 +140,20 @@ def test_episodes_can_be_vmapped():
     batch = jax.vmap(lambda action: rollout(KEY, env, lambda *_: (action, jnp.zeros(())), SKILL))(actions)
     np.testing.assert_array_equal(jax.vmap(lambda e: e.length)(batch), [5, 2])
     np.testing.assert_array_equal(jax.vmap(lambda e: e.last)(batch)[:, 0], [0, 2])
+
+
+def test_an_episode_that_has_ended_keeps_its_state_whatever_the_env_returns():
+    def act(key, observation, memory):
+        return jnp.array([1.0]), observation, memory
+
+    env = mortal(plane(1, 5), end=2.0)
+    for start in (None, env.reset(KEY)):
+        play = jit(lambda start: rollout_with_memory(KEY, env, act, SKILL, lambda observation: None, start_state=start))
+        episode = play(start)
+        np.testing.assert_array_equal(episode.features[:, 0], [0.5, 1.5, 2.5, 2.5, 2.5, 2.5])
+        np.testing.assert_array_equal(episode.valid, [True, True, False, False, False])
+        np.testing.assert_array_equal(episode.extras[:, 1], [0, 1, 2, 2, 2])
+    np.testing.assert_array_equal(episode.states.position[:, 0], [1.5, 2.5, 2.5, 2.5, 2.5])
+    state, part = continue_rollout(KEY, env, lambda *_: (jnp.array([1.0]), None), SKILL, env.reset(KEY), 4)
+    assert part.ended
+    np.testing.assert_array_equal(state.position, [2.5])

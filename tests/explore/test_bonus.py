@@ -37,6 +37,7 @@ FULL = Objective(
     rewrite=lambda key, learned, replay, rows: learned * rows,
     linear=LinearReward(lambda learned, episode: learned * episode.features[1:], lambda codes: codes[None]),
     see_learner=lambda learned, learner: learned + 20,
+    change_skill=lambda learned, skill, time, features: Skill(features, jnp.int32(learned) + time),
 )
 """Every field differs from its default and depends on the state, which must be the number that ``init`` returns."""
 
@@ -61,6 +62,10 @@ def test_every_field_of_the_objective_survives_recording():
     assert FULL.rewrite is not None
     rows = jnp.arange(6).reshape(2, 3)
     assert_equal(recording.rewrite(KEY, state, None, rows), FULL.rewrite(KEY, learned, None, rows))
+    assert recording.change_skill is not None
+    assert FULL.change_skill is not None
+    now = (no_skill(KEY, learned), jnp.int32(5), LATER)
+    assert_equal(recording.change_skill(state, *now), FULL.change_skill(learned, *now))
     assert recording.linear is not None
     assert FULL.linear is not None
     assert_equal(recording.linear.cumulants(state, ONE), FULL.linear.cumulants(learned, ONE))
@@ -84,6 +89,7 @@ def test_every_field_of_the_objective_survives_recording():
         "rewrite",
         "linear",
         "see_learner",
+        "change_skill",
     }
     assert covered == set(defaults), "a new field of Objective needs a line in this test"
 

@@ -10,6 +10,7 @@ from edl.envs.rollout import Episode, Skill
 from edl.explore.collect import (
     draw_places,
     draw_states,
+    draw_visited,
     empty_sample,
     flat_weights,
     record,
@@ -45,6 +46,12 @@ def test_all_steps_are_drawn_with_the_same_probability():
     expected = 1000 * (np.arange(3) < np.asarray(lengths)[:, None])
     np.testing.assert_allclose(counts, expected, atol=100)  # three standard deviations
     assert (counts[expected == 0] == 0).all()
+
+
+def test_all_visited_states_are_drawn_with_the_same_probability():
+    counts = np.bincount(draw_visited(KEY, THREE, 5000)[:, 0].astype(int), minlength=9)
+    np.testing.assert_allclose(counts, [1000] * 5 + [0] * 4, atol=90)  # three standard deviations
+    assert (counts[5:] == 0).all()
 
 
 def test_states_are_drawn_in_proportion_to_their_weights():

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial import KDTree
 
+import edl
+from edl.config import ConfigError
 from edl.envs.gridworld import gridworld
 from edl.envs.rollout import Episode, Skill
 from edl.explore.knn import KNNConfig, Particles, knn, knn_bonus, mean_distance, update_reservoir
@@ -72,6 +74,13 @@ def test_the_reservoir_fills_in_order():
     )
     np.testing.assert_array_equal(reservoir[:, 0], [0, 5, 7, 0])
     assert seen == 3
+
+
+def test_more_neighbours_than_particles_are_rejected_before_anything_runs(tmp_path):
+    message = r"number of particles \(got neighbours=12 and particles=5\)\. Lower explorer\.neighbours"
+    with pytest.raises(ConfigError, match=message):
+        edl.run("square", explore="knn", explorer={"particles": 5}, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

@@ -78,6 +78,16 @@ def test_the_ring_holds_the_last_valid_transitions(seed):
     assert added > CAPACITY
 
 
+def test_a_step_is_stored_with_its_own_skill_if_skills_change():
+    episodes = episodes_of(0)
+    steps, _ = to_transitions(episodes, jnp.zeros((3, 5)))
+    np.testing.assert_array_equal(steps.skill.index, np.repeat([0, 1, 2], 5))
+    skills = Skill(jnp.zeros((3, 5, 4)), jnp.arange(15).reshape(3, 5), jnp.ones((3, 5, 2)))
+    changing, _ = to_transitions(episodes._replace(skills=skills), jnp.zeros((3, 5)))
+    np.testing.assert_array_equal(changing.skill.index, np.arange(15))
+    assert as_episode(jax.tree.map(lambda x: x[7], changing)).skill.index == 7
+
+
 def test_a_full_batch_replaces_the_whole_ring():
     replay = ADD(empty_replay(numbered([0]), 3), numbered([1, 2, 9]), jnp.asarray([True, True, False]))
     replay = ADD(replay, numbered([3, 4, 5]), jnp.asarray(ALL))
