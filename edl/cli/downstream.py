@@ -14,6 +14,7 @@ from rich.text import Text
 from edl.cli.console import new_console, print_labelled, print_line
 from edl.cli.options import EnvAgain
 from edl.config import check, check_numbers
+from edl.envs.success import success_of
 from edl.hierarchy.controller import ControlConfig
 from edl.hierarchy.tasks import TASKS, TaskConfig
 from edl.runs import downstream, store, tasks
@@ -42,8 +43,9 @@ class Options:
     """A task for robots instead of sparse goals: ant_multi_goal, half_cheetah_goal or half_cheetah_hurdle."""
     num_goals: int = 8
     """Number of tasks. Each has its own goal and its own controller."""
-    radius: float = 0.5
-    """Distance within which a goal is reached: in cells of a maze, or in standard deviations of the features."""
+    radius: float = 0.0
+    """Distance within which a goal is reached: in cells of a maze, in units if all features are lengths (robots in the
+    open), or else in standard deviations of the features. 0: that of goal_success."""
     seed: int = 0
     """Seed of the choice of goals."""
     full_budget: bool = True
@@ -72,7 +74,8 @@ def train(options: Options) -> int:
     if options.task:
         return run_task(options, runs)
     explored = next((run for run in runs.values() if run.states is not None), runs[options.runs[0]])
-    tasks = downstream.tasks_of(explored, options.num_goals, options.radius, options.seed)
+    radius = options.radius or success_of(explored.env).radius
+    tasks = downstream.tasks_of(explored, options.num_goals, radius, options.seed)
     console, results = new_console(), {}
     for path, outcome in downstream.compare_runs(
         runs, options.control, tasks, full_budget=options.full_budget, on_progress=_progress_lines(console)

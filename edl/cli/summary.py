@@ -88,13 +88,18 @@ def metrics_table(run: Run) -> Table:
         values = (metrics.get("aggregate") or {}).get(name)
         if values is None or not metric.in_summary:
             continue
-        low, high = values["ci95"]
-        random = (metrics.get("random") or {}).get(name)
-        cells = [name, f"{values['mean']:.3f}", *([f"{low:.3f} to {high:.3f}"] if many else [])]
-        table.add_row(*cells, "-" if random is None else f"{random:.3f}", metric.describe(unit, radius))
+        low, high = map(number, values["ci95"])
+        random = number((metrics.get("random") or {}).get(name))
+        cells = [name, number(values["mean"]), *([f"{low} to {high}"] if many else [])]
+        table.add_row(*cells, random, metric.describe(unit, radius))
     for name, value, meaning in stage_facts(run):
         table.add_row(name, value, *([""] if many else []), "-", meaning)
     return table
+
+
+def number(value: float | None) -> str:
+    """A number of metrics.json as text. There, NaN and infinity are None."""
+    return "-" if value is None else f"{value:.3f}"
 
 
 def stage_facts(run: Run) -> list[tuple[str, str, str]]:

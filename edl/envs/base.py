@@ -73,7 +73,11 @@ class Env(eqx.Module):
 
     @abc.abstractmethod
     def step(self, key: Key, state: Any, action: Array) -> Step:
-        """Draw s_{t+1}."""
+        """Draw s_{t+1}.
+
+        Batches are stepped together, so an episode that has ended is still stepped, from its last state. Its results
+        are thrown away and may be anything, e.g. NaN.
+        """
 
     @abc.abstractmethod
     def observe(self, state: Any) -> Float[Array, " o"]:
@@ -82,3 +86,13 @@ class Env(eqx.Module):
     @abc.abstractmethod
     def features(self, observation: Float[Array, " o"]) -> Float[Array, " s"]:
         """The features that skills are about: the ``s`` of p(s), q(z|s) and q(s|z)."""
+
+
+class EnvWrapper(Env):
+    """An env around another one, which takes most of the time to compile."""
+
+    inner: eqx.AbstractVar[Env]
+
+    @property
+    def slow_to_compile(self) -> bool:
+        return self.inner.slow_to_compile

@@ -10,13 +10,14 @@ because the last steps differ more than the first ones.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Real
 
-from edl.envs.base import Box, Discrete, Env, Step
+from edl.envs.base import Box, Discrete, Env, EnvWrapper, Step
 from edl.types import Key
 
 
@@ -49,7 +50,7 @@ class TimedState(NamedTuple):
     time: Int[Array, ""]
 
 
-class TimedEnv(Env):
+class TimedEnv(EnvWrapper):
     """An env in JAX whose observations include the time left. Skills are about the features of the inner env."""
 
     inner: Env
@@ -58,8 +59,13 @@ class TimedEnv(Env):
     feature_size: int = eqx.field(static=True)
 
     @property
-    def slow_to_compile(self) -> bool:
-        return self.inner.slow_to_compile
+    def features_are_lengths(self) -> bool:
+        return self.inner.features_are_lengths
+
+    @property
+    def sample_states(self) -> Callable[[Key, int], Float[Array, "n s"]]:
+        """That of the inner env. As there, it is missing if the env has no oracle."""
+        return self.inner.sample_states  # type: ignore[attr-defined]
 
     @property
     def action_space(self) -> Box | Discrete:

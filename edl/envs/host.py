@@ -9,8 +9,10 @@ A callback cannot raise without aborting the program. A host that fails stores a
 from then on. The code that ran the program then calls `check_hosts`, which raises the message.
 """
 
+import collections
 import contextlib
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
@@ -52,6 +54,10 @@ class Host(Protocol):
 
     def step(self, moves: Float[Array | np.ndarray, "*b m"]) -> Float[np.ndarray, "*b r"]:
         """Map rows of (slot or `FINISHED_EPISODE`, time, action) to (slot, observation, terminated, truncated)."""
+        ...
+
+    def close(self) -> None:
+        """Close the envs. Episodes that are still played get NaN; the next reset makes new envs."""
         ...
 
 
@@ -183,6 +189,27 @@ def hosts_of(tree: PyTree) -> list[Host]:
     """The hosts of all `HostEnv` in a tree."""
     leaves = jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, HostEnv))
     return [leaf.host for leaf in leaves if isinstance(leaf, HostEnv)]
+
+
+_users: collections.Counter[Host] = collections.Counter()
+_users_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def using_hosts(tree: PyTree) -> Iterator[None]:
+    """Close the hosts of all `HostEnv` in a tree at the end, except those that something else still uses."""
+    hosts = set(hosts_of(tree))
+    with _users_lock:
+        _users.update(hosts)
+    try:
+        yield
+    finally:
+        with _users_lock:
+            _users.subtract(hosts)
+            for host in hosts:
+                if not _users[host]:
+                    del _users[host]
+                    host.close()
 
 
 def check_hosts(tree: Any) -> None:

@@ -143,7 +143,7 @@ def frontier(env: Env, config: FrontierConfig) -> Program[FrontierState, States]
             key=keep_key,
             experience=empty_experience(env, (config.iterations + 1) * config.rollouts),
             episodes=jnp.int32(0),
-            graph=empty_graph(typical_move(first.features), config.landmarks, config.spacing),
+            graph=empty_graph(typical_move(first.features, first.valid), config.landmarks, config.spacing),
             visits=jnp.zeros(TABLE_SIZE),
             misses=jnp.zeros(TABLE_SIZE),
             model=fit_linear_model(env, first),

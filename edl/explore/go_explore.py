@@ -121,7 +121,7 @@ def choose_start(key: Key, env: Env, state: GoExploreState, reset: Bool[Array, "
 
 def learn_from(state: GoExploreState, episodes: Episode, config: GoExploreConfig) -> GoExploreState:
     """Record a batch of episodes, count its visits, and archive the new cells."""
-    unit = jnp.where(state.episodes == 0, typical_move(episodes.features), state.unit)
+    unit = jnp.where(state.episodes == 0, typical_move(episodes.features, episodes.valid), state.unit)
     reached = episodes.features[:, 1:].reshape(-1, unit.shape[0])
     cells = cells_of(reached, unit, config)
     states = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), episodes.states)

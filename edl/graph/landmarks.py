@@ -93,9 +93,10 @@ class Incidence(NamedTuple):
     directions: Float[Array, "n s"]
 
 
-def typical_move(paths: Float[Array, "e t1 s"]) -> Float[Array, " s"]:
-    """The root mean square move per dimension, which is the unit of length; see `shared_unit`."""
-    return shared_unit(jnp.sqrt(jnp.mean((paths[:, 1:] - paths[:, :-1]) ** 2, axis=(0, 1))))
+def typical_move(paths: Float[Array, "e t1 s"], valid: Bool[Array, "e t"]) -> Float[Array, " s"]:
+    """The root mean square of the ``valid`` moves per dimension, which is the unit of length; see `shared_unit`."""
+    squares = (paths[:, 1:] - paths[:, :-1]) ** 2
+    return shared_unit(jnp.sqrt(jnp.mean(squares, axis=(0, 1), where=valid[..., None])))
 
 
 def shared_unit(size: Float[Array, " s"]) -> Float[Array, " s"]:

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from edl.artifacts import SkillPolicy
-from edl.envs.base import Box, Discrete, Env, Step
+from edl.envs.base import Box, Discrete, Env, EnvWrapper, Step
 from edl.envs.clock import at_time_left
 from edl.types import Key
 
 
-class GoalEnv(Env):
+class GoalEnv(EnvWrapper):
     """An env that terminates when the features are within ``radius`` of a goal (an ellipsoid, one radius per axis).
 
     The inner env may also terminate elsewhere, which is a failure. So the only feature is 1 at the goal, and else 0.
@@ -25,10 +25,6 @@ class GoalEnv(Env):
     horizon: int = eqx.field(static=True)
     observation_size: int = eqx.field(static=True)
     feature_size: int = eqx.field(static=True, default=1)
-
-    @property
-    def slow_to_compile(self) -> bool:
-        return self.inner.slow_to_compile
 
     @property
     def action_space(self) -> Box | Discrete:
@@ -66,7 +62,7 @@ class SkillActionState(NamedTuple):
     observation: Float[Array, " o"]
 
 
-class SkillActionEnv(Env):
+class SkillActionEnv(EnvWrapper):
     """An env whose action is a skill, which acts for ``hold`` steps of the inner env."""
 
     inner: Env
@@ -75,10 +71,6 @@ class SkillActionEnv(Env):
     horizon: int = eqx.field(static=True)
     observation_size: int = eqx.field(static=True)
     feature_size: int = eqx.field(static=True)
-
-    @property
-    def slow_to_compile(self) -> bool:
-        return self.inner.slow_to_compile
 
     @property
     def action_space(self) -> Discrete:

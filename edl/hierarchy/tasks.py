@@ -34,7 +34,8 @@ from jaxtyping import Array, Float, Int
 
 from edl.artifacts import SkillPolicy
 from edl.config import check, check_name, config
-from edl.envs.base import Box, Discrete, Env, Step
+from edl.envs.base import Box, Discrete, Env, EnvWrapper, Step
+from edl.envs.clock import at_time_left
 from edl.envs.rollout import Episode, Skill, empty_skill
 from edl.objective import Objective
 from edl.program import Program
@@ -154,7 +155,7 @@ class TaskState(NamedTuple):
     reward: Scalar
 
 
-class TaskEnv(Env):
+class TaskEnv(EnvWrapper):
     """An env with a task. A step is one choice of a skill, or one action without ``policy``.
 
     The observation is that of the inner env, what is seen of the task, the share of the episode that has passed, and
@@ -170,10 +171,6 @@ class TaskEnv(Env):
     horizon: int = eqx.field(static=True)
     observation_size: int = eqx.field(static=True)
     feature_size: int = eqx.field(static=True, default=1)
-
-    @property
-    def slow_to_compile(self) -> bool:
-        return self.inner.slow_to_compile
 
     @property
     def action_space(self) -> Box | Discrete:
@@ -192,21 +189,38 @@ class TaskEnv(Env):
         return TaskState(inner, self.task.init(task_key, self._position(inner)), jnp.int32(0), jnp.float32(0.0))
 
     def step(self, key: Key, state: TaskState, action: Array) -> Step:
-        """Play the chosen skill for ``hold`` steps, and sum up the rewards. The episode does not end between them."""
+        """Play the chosen skill for ``hold`` steps, and sum up the rewards.
+
+        If the inner env ends its episode in one of them, so does this step, and the state is the one reached then.
+        """
         code = jnp.zeros(0) if self.policy is None else self._code(state, action)
 
-        def inner_step(state: TaskState, key: Key) -> tuple[TaskState, None]:
+        def inner_step(carry: tuple, inputs: tuple) -> tuple[tuple, tuple]:
+            (state, ended), (key, left) = carry, inputs
             step_key, task_key = jax.random.split(key)
-            chosen = action if self.policy is None else self.policy.mode(self.inner.observe(state.inner), code)
-            inner = self.inner.step(step_key, state.inner, chosen).state
-            position = self._position(inner)
+            chosen = action if self.policy is None else self._act(state.inner, code, left)
+            step = self.inner.step(step_key, state.inner, chosen)
+            position = self._position(step.state)
             kept = self.task.advance(task_key, state.kept, state.time, position)
             reward = state.reward + self.task.reward(state.kept, kept, position)
-            return TaskState(inner, kept, state.time + 1, reward), None
+            reached = TaskState(step.state, kept, state.time + 1, reward)
+            reached = jax.tree.map(lambda old, new: jnp.where(ended, old, new), state, reached)
+            ends = ~ended & step.terminated, ~ended & step.truncated
+            return (reached, ended | step.terminated | step.truncated), ends
 
-        state = state._replace(reward=jnp.float32(0.0))
-        reached, _ = jax.lax.scan(inner_step, state, jax.random.split(key, self.hold))
-        return Step(reached, self.observe(reached), jnp.bool_(False), reached.time >= self.horizon * self.hold)
+        carry = state._replace(reward=jnp.float32(0.0)), jnp.bool_(False)
+        inputs = jax.random.split(key, self.hold), self.hold - jnp.arange(self.hold)
+        (reached, _), (terminated, truncated) = jax.lax.scan(inner_step, carry, inputs)
+        timed_out = reached.time >= self.horizon * self.hold
+        return Step(reached, self.observe(reached), jnp.any(terminated), jnp.any(truncated) | timed_out)
+
+    def _act(self, inner: Any, code: Float[Array, " z"], left: Int[Array, ""]) -> Array:
+        """The mean action of the skill, which is held for ``left`` more steps."""
+        assert self.policy is not None
+        observation = self.inner.observe(inner)
+        if self.policy.horizon:  # the skill has to be at its goal at the end of ``hold`` steps
+            observation = at_time_left(observation, left, self.policy.horizon)
+        return self.policy.mode(observation, code)
 
     def _code(self, state: TaskState, action: Array) -> Float[Array, " z"]:
         """The code of the skill that an action names."""
@@ -288,7 +302,8 @@ def _seen(env: Env, task: Task, key: Key) -> Float[Array, " i"]:
 def task_objective(horizon: int) -> Objective:
     """The reward of a step is the only feature of the state that it reached. ``horizon`` is in steps of the `TaskEnv`.
 
-    ``score`` is the sum of the rewards of an episode, extrapolated if only a part of it was played.
+    ``score`` is the sum of the rewards of an episode, extrapolated if only a part of it was played. Steps after the end
+    of an episode have no reward.
     """
 
     def sample(key: Key, state: None) -> Skill:
@@ -298,8 +313,8 @@ def task_objective(horizon: int) -> Objective:
         return episode.features[1:, 0]
 
     def update(key: Key, state: None, episodes: Episode) -> tuple[None, Metrics]:
-        rewards = jnp.sum(episodes.features[:, 1:, 0], where=episodes.valid) / jnp.sum(episodes.valid)
-        return state, {"score": horizon * rewards}
+        rewards = jnp.where(episodes.valid, episodes.features[:, 1:, 0], 0.0)
+        return state, {"score": horizon * jnp.mean(rewards)}
 
     return Objective(init=lambda key: None, sample=sample, reward=reward, update=update, needs="steps")
 

@@ -23,6 +23,7 @@ from edl.envs.host import DEFAULT_HORIZON, HostEnv
 from edl.interop import registration  # noqa: F401  registers our own ids
 from edl.interop.env_worker import Factory
 from edl.interop.gymnasium_host import GymnasiumHost
+from edl.runtime.devices import available_cores
 
 SLOW_STEP = 5e-5
 """Seconds per step above which worker processes are faster than this process."""
@@ -109,7 +110,7 @@ def _sizes(name: str, env: gymnasium.Env) -> tuple[int, np.ndarray, np.ndarray, 
 
 def choose_workers(env: gymnasium.Env) -> int:
     """One worker process per core if steps are slow enough, else 0."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    cores = len(available_cores())
     if cores < 2 or os.name != "posix":
         return 0
     try:

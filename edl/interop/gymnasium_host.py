@@ -12,6 +12,7 @@ that class (Gymnasium 1.4)
   script again.
 """
 
+import contextlib
 import socket
 import subprocess
 import sys
@@ -26,28 +27,38 @@ from jaxtyping import Array, Float, Int
 from edl.envs.host import FINISHED_EPISODE
 from edl.interop.env_worker import EnvSlots, Factory, StepFailure
 
+MAX_FIRST_SLOT = 2**23
+"""Programs see slots as floats, which are exact up to twice this number."""
 MAX_SLOTS = 8192
 """Maximum number of envs. Beyond it, the oldest slot in use is reused: its program has abandoned that episode."""
 
 
 class GymnasiumHost:
-    """Assigns a slot, and the env in it, to every episode, and frees it after the last step."""
+    """Assigns a slot, and the env in it, to every episode, and frees it after the last step.
+
+    Programs see other numbers of slots every time the host is closed. A program that was interrupted, and still runs in
+    its thread, therefore cannot step the envs of the next one.
+    """
 
     def __init__(self, name: str, factory: Factory, first: gymnasium.Env, horizon: int, workers: int = 0):
         self.name, self.horizon, self.workers = name, horizon, workers
         self.size = int(np.prod(first.observation_space.shape or ()))
         self.failure: str | None = None
         self.factory, self.render_modes = factory, tuple((first.metadata or {}).get("render_modes") or ())
-        self._first, self._lock = first, threading.Lock()
+        self._lock = threading.Lock()
+        self._first: gymnasium.Env | None = first
         self._envs: EnvSlots | EnvWorkers | None = None
-        self._clear()
+        self._first_slot = 0
+        self._free: list[int] = []
+        self._in_use: dict[int, None] = {}
+        self._seeds = np.zeros(0, np.int64)
 
     def reset(self, seeds: Int[Array | np.ndarray, "*b"]) -> Float[np.ndarray, "*b r"]:
         seeds = np.asarray(seeds)
         answer = np.full((seeds.size, 1 + self.size), np.nan, np.float32)
         with self._lock:
             if self.failure is None and (started := self._start(seeds.reshape(-1))) is not None:
-                answer[:, 0], answer[:, 1:] = started
+                answer[:, 0], answer[:, 1:] = started[0] + self._first_slot, started[1]
         return answer.reshape(*seeds.shape, -1)
 
     def step(self, moves: Float[Array | np.ndarray, "*b m"]) -> Float[np.ndarray, "*b r"]:
@@ -64,14 +75,22 @@ class GymnasiumHost:
         with self._lock:
             self._close()
 
-    def _close(self) -> None:
-        if self._envs is not None:
-            self._envs.close()
-        self._clear()
+    def _open(self) -> "EnvSlots | EnvWorkers":
+        first, self._first = self._first, None
+        if not self.workers:
+            return EnvSlots(self.factory, first)
+        if first is not None:
+            first.close()
+        return EnvWorkers(self.factory, self.workers)
 
-    def _clear(self) -> None:
-        self._envs, self._free, self._in_use = None, [], {}
+    def _close(self) -> None:
+        opened, self._envs = self._first if self._envs is None else self._envs, None
+        self._first, self._free, self._in_use = None, [], {}
+        self._first_slot = (self._first_slot + len(self._seeds)) % MAX_FIRST_SLOT
         self._seeds = np.zeros(0, np.int64)
+        if opened is not None:
+            with contextlib.suppress(Exception):  # a run that is over does not fail because of this
+                opened.close()
 
     def _start(self, seeds: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """A slot per seed, and its first observation."""
@@ -86,13 +105,15 @@ class GymnasiumHost:
             rows = rows[running]
         if not len(rows):
             return
-        slots, time = rows[:, 0].astype(np.int64), int(rows[0, 1])
+        slots, time = rows[:, 0].astype(np.int64) - self._first_slot, int(rows[0, 1])
+        if slots.min() < 0 or slots.max() >= len(self._seeds):
+            return  # the host was closed since: a program that was interrupted still runs
         if time == 0 and (slots := self._separate_siblings(slots)) is None:
             return
         reached = self._call("step", slots, rows[:, 2:], time)
         if reached is None:
             return
-        answer[running, 0], answer[running, 1:] = slots, reached
+        answer[running, 0], answer[running, 1:] = slots + self._first_slot, reached
         self._release(slots[reached[:, -2:].any(axis=1) | (time + 1 >= self.horizon)])
 
     def _release(self, slots: np.ndarray) -> None:
@@ -133,9 +154,7 @@ class GymnasiumHost:
         """Reset or step the envs in ``slots``. On a failure, store its message, close all envs and return None."""
         try:
             if self._envs is None:
-                first, self._first = self._first, None
-                pool = self.workers > 0
-                self._envs = EnvWorkers(self.factory, self.workers) if pool else EnvSlots(self.factory, first)
+                self._envs = self._open()
             chosen = slots.tolist()
             return self._envs.reset(chosen, values) if task == "reset" else self._envs.step(chosen, values)
         except StepFailure as failure:

@@ -247,7 +247,7 @@ def walking_distance(key: Key, experience: Experience, config: WalkingConfig) ->
     """Build the landmark graph, find all shortest paths, and locate explored states in the graph."""
     episode_key, landmark_key, state_key = jax.random.split(key, 3)
     paths, valid = sample_episodes(episode_key, with_stride(experience, config.stride), config.episodes)
-    unit = typical_move(paths)
+    unit = typical_move(paths, valid)
     paths = paths / unit
     graph = weighted_graph(landmark_key, paths, valid, config.landmarks, config.spacing)
     path_lengths = floyd_warshall(graph.edge_lengths)

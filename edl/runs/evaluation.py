@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree, UInt8
 
 from edl import evaluate
-from edl.artifacts import Experience, PickRule, PosteriorPick, SkillModel, SkillPolicy, States
+from edl.artifacts import Experience, PickRule, SkillModel, SkillPolicy, States, goals_of, pick_rule_of
 from edl.config import ConfigError
 from edl.discover import off_support, skill_report
 from edl.envs.base import Env
@@ -89,7 +89,7 @@ def evaluator_of(run: Run, visited: Float[np.ndarray, "n s"] | None = None) -> E
     dims = range(min(DIMENSIONS, states.shape[1]))
     deviation, success = states.std(axis=0), success_of(run.env)
     evaluator = evaluate.box_evaluator(
-        states[:: max(1, len(states) // NUM_TARGETS)],
+        states[np.linspace(0, len(states) - 1, min(NUM_TARGETS, len(states))).astype(int)],
         dims,
         bounds_of(states[:, list(dims)]),
         unit=1.0 if success.unit == "units" else np.where(deviation > 1e-6, deviation, 1.0),
@@ -193,17 +193,12 @@ def reevaluate(path: str | Path, *, env: str | None = None) -> tuple[Run, Evalua
 def _play(run: Run) -> tuple[Episode, Episode]:
     """Rollouts of every seed's skills, and as many of random actions, with the goals of the first seed."""
     assert run.policy is not None
-    goals = _goals_of(run.policy, run.skills)
+    goals = goals_of(run.policy, run.skills)
     episodes = call_once(play_seeds, (), stage_keys(run.config, "evaluate"), run.env, run.policy, goals)
     random = play_random_actions(run.env, run.policy.codes.shape[1], None if goals is None else goals[0])
     check_hosts(run.env)
     check_physics(run.env, (episodes.features, random.features), "in the rollouts of the evaluation")
     return jax.device_get((episodes, random))
-
-
-def _goals_of(policy: SkillPolicy, skills: SkillModel | None) -> Any:
-    """The goals of all seeds, or their shapes if the arguments are shapes; None for methods without goals."""
-    return policy.goals if skills is None else skills.goals
 
 
 def play_seeds(keys: Keys, env: Env, policy: SkillPolicy, goals: Float[Array, "seeds k s"] | None) -> Episode:
@@ -218,7 +213,7 @@ def compile_evaluation(config: RunConfig, context: Context, policy: PyTree, skil
 
     from edl import figures  # noqa: F401  importing matplotlib takes a second
 
-    env, keys, goals = context.env, stage_keys(config, "evaluate"), _goals_of(policy, skills)
+    env, keys, goals = context.env, stage_keys(config, "evaluate"), goals_of(policy, skills)
     episodes = jax.eval_shape(play_seeds, keys, env, policy, goals)
     compile_once(play_seeds, (), keys, env, policy, goals)
     compile_once(discriminate_seeds, (), keys, episodes)
@@ -228,7 +223,7 @@ def compile_evaluation(config: RunConfig, context: Context, policy: PyTree, skil
         # Whether the run has samples only matters for which codes are drawn, and not for their shapes.
         trials = jax.eval_shape(jax.vmap(coverage_trials, (0, None, 0, None, None)), keys, env, policy, None, None)
         compile_once(play_seeds_trials, (), keys, env, jax.eval_shape(playable, policy), trials)
-    rule = _rule_of(policy, skills)
+    rule = pick_rule_of(policy, skills)
     if rule is not None and picks_code(_first_seed_shapes(rule), env.feature_size):
         targets = jax.ShapeDtypeStruct((num_played(env), env.feature_size), jnp.float32)
         compile_once(play_picked_seeds, (), keys, env, policy, rule, targets)
@@ -250,18 +245,13 @@ class ZeroShot(NamedTuple):
     metrics: Sequence[dict[str, float]]
 
 
-def _rule_of(policy: SkillPolicy, skills: SkillModel | None) -> PickRule | None:
-    """The rule by which a run picks a skill, with a leading axis of seeds; None if it has none."""
-    return policy.pick if skills is None else PosteriorPick(skills)
-
-
 def _zero_shot(run: Run, evaluator: Evaluator) -> ZeroShot:
     """The skills that a run picks for the targets, or the distances after the codes that it picks."""
     assert run.policy is not None
     num_seeds, keys = run.config.num_seeds, stage_keys(run.config, "evaluate")
-    rule, nothing = _rule_of(run.policy, run.skills), [{} for _ in range(num_seeds)]
+    rule, nothing = pick_rule_of(run.policy, run.skills), [{} for _ in range(num_seeds)]
     if rule is None:
-        goals = _goals_of(run.policy, run.skills)
+        goals = goals_of(run.policy, run.skills)
         practice = call_once(play_seeds, (), _fold_in(keys, PRACTISED), run.env, run.policy, goals)
         check_hosts(run.env)
         last = last_states(jax.device_get(practice))
@@ -347,7 +337,7 @@ def picked_by(run: Run) -> str | None:
     """The rule of ``zero_shot_distance`` in words; None without a policy."""
     if run.policy is None:
         return None
-    rule = _rule_of(run.policy, run.skills)
+    rule = pick_rule_of(run.policy, run.skills)
     return PRACTICE_RULE if rule is None else rule.rule
 
 
@@ -418,7 +408,7 @@ def animate_run(run: Run) -> bytes:
         raise ConfigError(f"{str(run.path)!r} has no policy. Learn one with `edl learn`.")
     run = with_good_seeds(run)
     assert run.policy is not None
-    goals, played = _goals_of(run.policy, run.skills), _one_seed(_play(run)[0], 0)
+    goals, played = goals_of(run.policy, run.skills), _one_seed(_play(run)[0], 0)
     return skills_gif(run.layout, _paths(played), None if goals is None else np.asarray(goals[0]), _title(run))
 
 
@@ -480,12 +470,12 @@ def _maze_seed(run: Run, index: int) -> dict[str, Any] | None:
     one = run.seed(index)
     assert one.policy is not None
     assert run.layout is not None
-    goals = _goals_of(one.policy, one.skills)
+    goals = goals_of(one.policy, one.skills)
     return panel.maze_seed(
         run.config.seed + index,
         run.layout,
         one.policy,
-        _rule_of(one.policy, one.skills),
+        pick_rule_of(one.policy, one.skills),
         None if goals is None else np.asarray(goals),
         None if one.states is None else np.asarray(one.states.samples),
     )
@@ -498,11 +488,11 @@ def _recorded_seed(
 
     one = run.seed(index)
     assert one.policy is not None
-    goals = _goals_of(one.policy, one.skills)
+    goals = goals_of(one.policy, one.skills)
     return panel.recorded_seed(
         run.config.seed + index,
         _paths(_one_seed(played, index)),
-        _rule_of(one.policy, one.skills),
+        pick_rule_of(one.policy, one.skills),
         None if goals is None else np.asarray(goals),
         frames,
     )

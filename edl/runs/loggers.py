@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from edl.config import ConfigError
 from edl.runs.config import RunConfig, to_json
-from edl.runs.progress import Progress, StageProgress
+from edl.runs.progress import Progress, StageProgress, Watcher
 
 LogTarget = Literal["none", "tensorboard", "wandb", "csv"]
 CSV = "log.csv"
@@ -44,6 +44,14 @@ class LoggingProgress:
         self.display.stage_finished(stage)
 
 
+class LoggingWatcher(LoggingProgress):
+    """The same around a display that is a `Watcher`."""
+
+    def stage_state(self, stage: str, state: Any, artifact: Callable[[], Any]) -> None:
+        assert isinstance(self.display, Watcher)
+        self.display.stage_state(stage, state, artifact)
+
+
 @contextlib.contextmanager
 def log_to(target: LogTarget, out: str | Path | None, config: RunConfig, display: Progress) -> Iterator[Progress]:
     """The display, with a logger around it. Files are written next to the folder ``out``, not into it."""
@@ -55,7 +63,8 @@ def log_to(target: LogTarget, out: str | Path | None, config: RunConfig, display
     if target in PACKAGES:
         _import(target)  # a missing package is reported before anything is written
     with contextlib.ExitStack() as stack:
-        yield LoggingProgress(display, lambda: stack.enter_context(WRITERS[target](Path(out), config)))
+        logging = LoggingWatcher if isinstance(display, Watcher) else LoggingProgress
+        yield logging(display, lambda: stack.enter_context(WRITERS[target](Path(out), config)))
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from edl.config import ConfigError
+from edl.envs.host import using_hosts
 from edl.runs import store
 from edl.runs.chunks import ChunkPoint, plan_chunks
 from edl.runs.config import RunConfig, differences, to_json
@@ -65,8 +66,9 @@ def execute_seeds(
     context = make_context(config)
     if not started:
         dry_run(config, with_dataset(config, context))
-    with catch_interrupts() as interrupt, contextlib.ExitStack() as stack:
-        executor = stack.enter_context(contextlib.closing(make_executor(execution, place, interrupt, progress)))
+    with catch_interrupts() as interrupt, using_hosts(context.env), contextlib.ExitStack() as stack:
+        executor = make_executor(execution, place, interrupt, progress, [context.env])
+        stack.enter_context(contextlib.closing(executor))
         folder = Folder(place) if started else store.create(place)
         stack.enter_context(store.locked(folder))
         if not started:

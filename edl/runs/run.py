@@ -9,6 +9,7 @@ from typing import Any
 
 import edl
 from edl.config import ConfigError, RunWarning
+from edl.envs.host import using_hosts
 from edl.runs import evaluation, store
 from edl.runs.binding import save_artifact
 from edl.runs.compile_ahead import compile_ahead
@@ -215,7 +216,7 @@ def import_stages(config: RunConfig, out: str | Path, artifacts: Mapping[str, An
 
 def work(config: RunConfig, context: Context, folder: Folder | None, until: str, progress: Progress) -> Run:
     """Run the stages that are not finished, then evaluate the run and write its report. The folder is locked."""
-    with catch_interrupts() as interrupt:
+    with catch_interrupts() as interrupt, using_hosts(context.env):
         session = Session(config, context, folder, interrupt, progress)
         with compile_ahead(config, context, until, session.finished):
             artifacts = session.run_stages(until)

@@ -14,6 +14,9 @@ import jax
 import numpy as np
 
 from edl.config import ConfigError
+from edl.envs.base import Env
+from edl.envs.host import using_hosts
+from edl.interop.env_names import runs_on_host
 from edl.runs import evaluation, store
 from edl.runs.chunk_work import ChunkTask, chunk_folder, is_done, read_failed, run_chunk, statuses, write_marker
 from edl.runs.chunks import Chunk, ChunkPoint, lanes_per_chunk, plan_chunks
@@ -31,6 +34,7 @@ from edl.runs.executors import (
 )
 from edl.runs.grid import SweepGrid
 from edl.runs.interrupt import Interrupt, catch_interrupts
+from edl.runs.optuna_search import RunWave, Tuned, import_optuna, tune
 from edl.runs.points import program_key
 from edl.runs.progress import Progress, SilentProgress
 from edl.runs.resolve import make_context, with_dataset
@@ -38,7 +42,6 @@ from edl.runs.result import load
 from edl.runs.session import CHECKPOINT_SECONDS
 from edl.runs.store import POINTS, SWEEP, Folder
 from edl.runs.summary import TABLES, Summary, scores_of, summarise, write_json_table, write_tables
-from edl.runs.tuning import RunWave, Tuned, import_optuna, tune
 
 PLAN = "plan.json"
 """The number of lanes per chunk, which must not change when a sweep is resumed."""
@@ -103,12 +106,13 @@ def sweep(
         import_optuna()  # a missing package is reported before anything is written
     if not resume:
         check_points(grid)
-    with catch_interrupts() as interrupt, contextlib.ExitStack() as stack:
+    envs = [make_context(group[0].config).env for group in grid.groups]
+    with catch_interrupts() as interrupt, using_hosts(envs), contextlib.ExitStack() as stack:
         finished = finished_summary(grid, out, max_lanes) if resume and (Path(out) / SWEEP).is_file() else None
         if finished is not None:
             watcher.already_finished()
             return finished
-        executor = stack.enter_context(contextlib.closing(make_executor(execution, out, interrupt, progress)))
+        executor = stack.enter_context(contextlib.closing(make_executor(execution, out, interrupt, progress, envs)))
         folder = stack.enter_context(open_sweep(grid, out, resume))
         lanes = chosen_lanes(folder, max_lanes, executor.backend or jax.default_backend())
 
@@ -172,10 +176,16 @@ def check_points(grid: SweepGrid) -> None:
         dry_run(first, with_dataset(first, make_context(first)))
 
 
-def make_executor(execution: Execution, out: str | Path, interrupt: Interrupt, progress: Progress | None) -> Executor:
-    """The executor of a sweep. Tasks in this process stop with the sweep; with one device, they report their stages."""
+def make_executor(
+    execution: Execution, out: str | Path, interrupt: Interrupt, progress: Progress | None, envs: Sequence[Env]
+) -> Executor:
+    """The executor of a sweep over ``envs``. Tasks in this process stop with the sweep.
+
+    Tasks that run one at a time report their stages. So do those of an env outside of JAX: threads would share its
+    host, and an env that fails would stop them all.
+    """
     devices = jax.devices() if execution.executor == "local" else []
-    if len(devices) > 1:
+    if len(devices) > 1 and not any(map(runs_on_host, envs)):
         return ThreadExecutor(devices, interrupt=interrupt)
     if devices:
         return LocalExecutor(progress=progress or SilentProgress(), interrupt=interrupt)

@@ -3,16 +3,21 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import pytest
+import tyro
 
 import edl
+from edl.cli import downstream as command
 from edl.cli import main
+from edl.envs.maze import maze
 from edl.runs import store
 from edl.runtime import effort
 from edl.runtime.effort import Effort
+from tests.probes.plane import plane
 
 CONTROL = ["--num-goals", "2", "--control.env-steps", "400", "--control.rollouts", "4", "--control.minibatches", "1"]
 CONTROL += ["--control.epochs", "1", "--control.hidden", "4"]
@@ -80,3 +85,17 @@ def test_a_task_must_exist_and_fit_the_env(copied: Path, capsys):
     assert "task 'half_cheetah_goal' needs an env with 1 feature (got env" in capsys.readouterr().err
     assert main(["downstream", str(copied), "--task", "ant_multi_goal"]) == 2
     assert "task 'ant_multi_goal' needs an open env in JAX (got env" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("env", "words", "radius"), [(plane(), [], 1.0), (maze("square"), [], 0.5), (plane(), ["--radius=3"], 3.0)]
+)
+def test_a_goal_is_reached_where_goal_success_says_so(monkeypatch, env, words, radius):
+    asked, run = [], SimpleNamespace(states=True, env=env)
+    monkeypatch.setattr(command, "load", lambda path, env: run)
+    monkeypatch.setattr(command.downstream, "tasks_of", lambda run, num_goals, radius, seed: asked.append(radius))
+    monkeypatch.setattr(command.downstream, "compare_runs", lambda *_, **__: [])
+    monkeypatch.setattr(command, "_draw", lambda results: None)
+    monkeypatch.setattr(command, "results_table", lambda results: "")
+    assert command.train(tyro.cli(command.Options, args=["run", *words])) == 0
+    assert asked == [radius]

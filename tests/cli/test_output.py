@@ -182,3 +182,11 @@ def test_a_notebook_shows_bars_only_with_ipywidgets(monkeypatch, widgets, expect
     """Without it, rich would warn once per bar."""
     monkeypatch.setattr(display.importlib.util, "find_spec", lambda name: object() if widgets else None)
     assert isinstance(display.progress_display(Console(force_jupyter=True)), expected)
+
+
+def test_a_metric_that_is_not_finite_is_a_dash(console, finished):
+    run = load(finished)
+    run.metrics["aggregate"]["zero_shot_distance"] = {"mean": None, "iqm": None, "ci95": [None, None]}
+    print_summary(console, dataclasses.replace(run, config=dataclasses.replace(run.config, num_seeds=2)))
+    (line,) = (line for line in printed(console).splitlines() if "zero_shot_distance" in line)
+    assert re.match(r"\s*zero_shot_distance\s+-\s+- to -", line)

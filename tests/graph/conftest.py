@@ -35,7 +35,7 @@ def two_rooms():
     def build(key):
         keys = jax.random.split(key, (BATCHES, 20))
         paths, valid = jax.lax.map(jax.vmap(walk), keys)
-        graph = empty_graph(typical_move(paths[0]), 512, 0.4)
+        graph = empty_graph(typical_move(paths[0], valid[0]), 512, 0.4)
         graph, _ = jax.lax.scan(lambda graph, batch: (add_episodes(graph, *batch), None), graph, (paths, valid))
         middle = jnp.argmin(graph.squared_distances(jnp.array([[0.5, -1.0]]) / graph.unit)[0])
         return graph, paths_from(graph, middle[None])

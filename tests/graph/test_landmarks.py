@@ -122,7 +122,15 @@ def test_a_landmark_is_passable_only_if_moves_cross_it_in_every_direction():
 
 def test_typical_move_per_dimension():
     paths = jnp.array([[[0.0, 0.0, 5.0], [3.0, 0.1, 5.0], [7.0, 0.0, 5.0]]])
-    np.testing.assert_allclose(typical_move(paths), [np.sqrt((9 + 16) / 2), 0.1, 1.0], rtol=1e-5)
+    expected = [np.sqrt((9 + 16) / 2), 0.1, 1.0]
+    np.testing.assert_allclose(typical_move(paths, jnp.ones((1, 2), bool)), expected, rtol=1e-5)
+
+
+def test_steps_after_the_end_are_no_moves():
+    rows = [[0.0, 0.0], [3.0, 0.0], [3.0, 0.0]], [[0.0, 0.0], [0.0, 4.0], [jnp.nan, 9.0]], [[0.0, 0.0]] * 3
+    valid = jnp.array([[True, False], [True, False], [False, False]])
+    # Moves of (3, 0) and (0, 4), and both dimensions share one unit.
+    np.testing.assert_allclose(typical_move(jnp.array(rows), valid), np.sqrt([(9 + 16) / 4] * 2), rtol=1e-5)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

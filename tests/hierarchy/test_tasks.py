@@ -9,10 +9,12 @@ import pytest
 
 from edl.artifacts import States
 from edl.config import ConfigError
+from edl.envs.clock import time_left, timed_env
 from edl.hierarchy.tasks import TASKS, TaskConfig, check_task, hurdles_passed, learn_task, next_goal, task_env, within
 from edl.program import run_program
 from edl.runs.tasks import reach_of
-from tests.probes.plane import goes_by_code, goes_to_code, plane
+from tests.compiling import jit
+from tests.probes.plane import goes_by_code, goes_to_code, linear_policy, mortal, plane
 
 CONFIG = TaskConfig(
     hold=4, reach=10.0, rollouts=32, env_steps=32 * 16 * 12, minibatches=2, hidden=(16,), learning_rate=1e-2
@@ -105,3 +107,34 @@ def test_a_task_that_does_not_fit_is_rejected():
 def test_a_controller_may_name_goals_twice_as_far_as_a_skill_goes():
     assert reach_of(States(jnp.full((100, 1), 84.0)), share=25 / 200) == 2 * 84 * 25 / 200
     assert reach_of(None, share=25 / 200) == 10
+
+
+def test_an_episode_that_has_ended_earns_nothing():
+    policy = goes_by_code(1, jnp.array([[1.0]]))
+    task = task_env(mortal(plane(1, 16), end=2.0), "half_cheetah_goal", CONFIG, policy)
+    step = task.step(KEY, task.reset(KEY)._replace(kept=jnp.array([3.0])), jnp.int32(0))
+    # At 1.5 and 2.5, the goal at 3 is within 3 units. The episode ends at 2.5, in the second of four steps.
+    assert float(task.features(step.observation)[0]) == 2
+    assert float(step.state.inner.position[0]) == 2.5
+    assert step.terminated
+    assert not step.truncated
+    alive = task_env(mortal(plane(1, 16), end=9.0), "half_cheetah_goal", CONFIG, policy)
+    assert not alive.step(KEY, alive.reset(KEY), jnp.int32(0)).terminated
+
+
+def test_the_score_counts_no_steps_after_the_end():
+    """Hurdles are at 3, 7 and so on. With one skill, all episodes go from 0.5 to 4.5 and end there."""
+    policy = goes_by_code(1, jnp.array([[1.0]]))
+    program = learn_task(task_env(mortal(plane(1, 16), end=4.5), "half_cheetah_hurdle", CONFIG, policy), CONFIG)
+    _, metrics = jit(program.step)(program.init(KEY), KEY)
+    assert float(metrics["score"]) == 1
+
+
+def test_a_timed_skill_is_shown_the_time_until_the_next_choice():
+    """The action is the time left, as the policy sees it."""
+    inner = timed_env(plane(1, 16))
+    weights = jnp.array([[0.0], [0.0], [1.0], [0.0]])
+    task = task_env(inner, "half_cheetah_goal", CONFIG, linear_policy(weights, jnp.zeros((1, 1)), horizon=16))
+    state = task.step(KEY, task.reset(KEY), jnp.int32(0)).state
+    moved = state.inner.inner.position[0] - 0.5
+    np.testing.assert_allclose(moved, time_left(jnp.array([4, 3, 2, 1]), 16).sum(), rtol=1e-5)

@@ -64,3 +64,16 @@ class FailingLine(Lamp):
     def step(self, action):
         self.trouble, self.when = os.environ.get("LINE_TROUBLE"), 3
         return super().step(action)
+
+
+class Closing(Line):
+    """Counts the envs that are open."""
+
+    opened = 0
+
+    def __init__(self):
+        super().__init__()
+        Closing.opened += 1
+
+    def close(self):
+        Closing.opened -= 1

@@ -4,9 +4,12 @@ import json
 import subprocess
 import sys
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import edl
+from edl.api.settings import build_config
 from edl.cli import main
 from edl.config import ConfigError
 from edl.envs import ENVS, MazeFactory, layouts, register
@@ -22,6 +25,8 @@ from edl.interop.env_names import (
     remember_factory,
     runs_on_host,
 )
+from edl.runs.config import RunConfig
+from edl.runs.resolve import resolve_config
 from tests.interop.hosted import Line
 
 CORRIDOR = "+-+-+-+\n|S    |\n+-+-+-+"
@@ -106,6 +111,27 @@ def test_a_registered_factory_may_make_a_gymnasium_env():
     assert (env.horizon, env.feature_size) == (5, 1)
     assert runs_on_host(env)
     assert make_env("line", features="0", horizon=5) is env
+
+
+@pytest.mark.parametrize("features", [[0, 1], (0, 1), np.array([0, 1]), jnp.array([0, 1]), [np.int64(0), 1]], ids=str)
+def test_features_may_be_a_list_or_an_array(features):
+    register("line", Line)
+    env = make_env("line", features=features, horizon=5)
+    assert env.feature_size == 2
+    assert make_env("line", features=(0, 1), horizon=5) is env
+    for given in (RunConfig(env="line", features=features), build_config("line", {"features": features})):
+        assert resolve_config(given).features == "0,1"
+
+
+@pytest.mark.parametrize("features", [[[0, 1]], {0, 1}, np.array([[0, 1]])], ids=str)
+def test_features_of_another_kind_are_rejected(features):
+    register("line", Line)
+    with pytest.raises(ConfigError, match=r"features must be .*dimensions of the observation"):
+        make_env("line", features=features)
+
+
+def test_features_of_a_robot_may_be_a_list():
+    assert make_env("ant", features=[0, 1, 2]) is make_env("ant", features=(0, 1, 2))
 
 
 def test_features_are_for_envs_with_a_choice():

@@ -1,6 +1,7 @@
 """Gymnasium envs under jit: episodes are pure functions of a key, and failures are reported."""
 
 import functools
+import os
 
 import gymnasium
 import jax
@@ -10,13 +11,14 @@ import pytest
 
 from edl.config import ConfigError
 from edl.envs.base import Box, Discrete
-from edl.envs.host import EnvError, check_hosts
+from edl.envs.host import EnvError, check_hosts, using_hosts
 from edl.envs.rollout import Skill, rollout
 from edl.explore.beyond import BeyondConfig, beyond
+from edl.interop import gymnasium_envs
 from edl.interop.env_names import allow_import, make_env
 from edl.interop.gymnasium_envs import host_env
 from tests.compiling import jit
-from tests.interop.hosted import Line
+from tests.interop.hosted import Closing, Line
 
 SKILL = Skill(jnp.zeros(0), jnp.int32(0))
 
@@ -223,3 +225,51 @@ def test_parts_of_episodes_are_rejected():
     config = BeyondConfig(iterations=1, rollouts=2, unroll=3, minibatches=1)
     with pytest.raises(ConfigError, match=r"parts of episodes need an env in JAX \(got unroll=3"):
         beyond(make(), config)
+
+
+def test_a_host_closes_all_of_its_envs_and_makes_new_ones_at_the_next_reset(monkeypatch):
+    monkeypatch.setattr(Closing, "opened", 0)
+    env = host_env("closing", Closing, Closing(), None, 6, 0)
+    with using_hosts(env):
+        with using_hosts((env, env)):
+            before = play(jax.random.key(0), env)
+        assert Closing.opened == 5  # they are still in use
+    assert Closing.opened == 0
+    after = play(jax.random.key(0), env)
+    assert Closing.opened == 5
+    np.testing.assert_array_equal(before.observations, after.observations)
+    env.host.close()
+    assert Closing.opened == 0
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_env_that_was_made_first_is_closed(monkeypatch, workers):
+    monkeypatch.setattr(Closing, "opened", 0)
+    env = host_env("closing", Closing, Closing(), None, 6, workers)
+    with using_hosts(env):
+        if workers:
+            env.host.reset(np.arange(2))
+    assert Closing.opened == 0
+    assert env.host.failure is None
+
+
+def test_a_program_that_still_runs_when_its_host_is_closed_does_not_step_the_envs_of_the_next_one():
+    host = make().host
+    move = np.ones((2, 3), np.float32)
+    move[:, 0], move[:, 1] = host.reset(np.array([1, 2]))[:, 0], 0
+    host.close()
+    assert np.isnan(host.step(move)).all()
+    new = host.reset(np.array([3, 4, 5]))
+    assert np.isnan(host.step(move)).all()
+    assert host.failure is None
+    move[:, 0] = new[:2, 0]
+    np.testing.assert_allclose(host.step(move)[:, 1], new[:2, 1] + 0.1, rtol=1e-5)
+    host.close()
+
+
+@pytest.mark.parametrize("cores", [1, 6])
+def test_slow_envs_have_a_worker_process_per_core_on_every_system(monkeypatch, cores):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)  # as on macOS
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(gymnasium_envs, "SLOW_STEP", 0.0)
+    assert gymnasium_envs.choose_workers(Line()) == (cores if cores > 1 else 0)

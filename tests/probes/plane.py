@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from edl.artifacts import SkillPolicy
-from edl.envs.base import Box, Env, Step
+from edl.envs.base import Box, Discrete, Env, EnvWrapper, Step
 from edl.nets.distributions import Distribution
 from edl.nets.mlp import MLP
 from edl.nets.normalise import identity_normaliser
@@ -48,6 +48,42 @@ class Plane(Env):
 
 def plane(feature_size: int = 2, horizon: int = 8) -> Plane:
     return Plane(feature_size=feature_size, horizon=horizon, observation_size=feature_size + 1)
+
+
+class Mortal(EnvWrapper):
+    """An env that terminates where the first feature is at least ``end``. The states after that are NaN."""
+
+    inner: Env
+    end: float = eqx.field(static=True)
+    horizon: int = eqx.field(static=True)
+    observation_size: int = eqx.field(static=True)
+    feature_size: int = eqx.field(static=True)
+
+    @property
+    def action_space(self) -> Box | Discrete:
+        return self.inner.action_space
+
+    def reset(self, key):
+        return self.inner.reset(key)
+
+    def step(self, key, state, action) -> Step:
+        dead, step = self._is_dead(state), self.inner.step(key, state, action)
+        reached = jax.tree.map(lambda x: jnp.where(dead, jnp.nan, x).astype(x.dtype), step.state)
+        return Step(reached, self.observe(reached), ~dead & self._is_dead(reached), step.truncated)
+
+    def observe(self, state):
+        return self.inner.observe(state)
+
+    def features(self, observation):
+        return self.inner.features(observation)
+
+    def _is_dead(self, state):
+        return ~(self.features(self.observe(state))[0] < self.end)
+
+
+def mortal(inner: Env, end: float) -> Mortal:
+    sizes = {name: getattr(inner, name) for name in ("horizon", "observation_size", "feature_size")}
+    return Mortal(inner=inner, end=end, **sizes)
 
 
 class Raw(Distribution):

@@ -20,6 +20,8 @@ from edl.nets.mlp import MLP, mlp
 from edl.nets.normalise import Normaliser, RunningMoments, running_moments
 from edl.nets.optim import new_trained
 from edl.objective import LinearReward, RewardMemory, per_move
+from edl.program import run_program
+from edl.rl.playing import flat_observations, play_episodes
 from edl.rl.ppo import (
     Agent,
     Batch,
@@ -28,10 +30,8 @@ from edl.rl.ppo import (
     PPOState,
     clip_gradients,
     continue_episodes,
-    flat_observations,
     linear_schedule,
     paper_ppo,
-    play_episodes,
     policy_loss,
     ppo,
     prepare_batch,
@@ -42,6 +42,7 @@ from edl.rl.ppo import (
 )
 from tests.compiling import jit
 from tests.probes.envs import GAMMA, PROBES
+from tests.probes.plane import mortal, plane
 from tests.rl.training import (
     CHAINS,
     CODES,
@@ -608,3 +609,11 @@ def test_ppo_rejects_an_objective_that_it_does_not_support(field, value):
     objective = objective_of(lambda s: s[0], **{field: value})
     with pytest.raises(ConfigError, match=rf"ppo\(\) does not support the field '{field}'"):
         ppo(maze("square"), objective, TINY, codes=CODES)
+
+
+def test_what_an_env_returns_after_the_end_does_not_reach_the_networks():
+    """Most episodes end early, and all later states are NaN."""
+    env, config = mortal(plane(1, 8), end=1.0), PPOConfig(iterations=3, rollouts=8, minibatches=2, hidden=(8,))
+    objective = objective_of(lambda s: s[0])
+    policy, metrics = jit(lambda key: run_program(ppo(env, objective, config, codes=CODES), key))(jax.random.key(0))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((policy.actor, policy.normaliser, metrics)))

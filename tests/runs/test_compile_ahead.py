@@ -10,7 +10,9 @@ import pytest
 from edl.baselines.reverse_mi import ReverseMIConfig
 from edl.baselines.skewfit import SkewFitConfig
 from edl.baselines.valor import VALORConfig
+from edl.envs.gridworld import gridworld
 from edl.explore.random_walk import RandomWalkConfig
+from edl.interop.env_names import remember_factory
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
 from edl.rl.sac import SACConfig
@@ -52,15 +54,27 @@ def compiled(monkeypatch):
     return names
 
 
-def test_stages_and_evaluation_use_the_programs_that_were_compiled_ahead(compiled):
-    context = make_context(CONFIG)
-    for compile in compilations(CONFIG, context, "learn", ()):
+def tiles():
+    """An env without a maze."""
+    return gridworld(9, 9, 8)
+
+
+@pytest.mark.parametrize("in_maze", [True, False])
+def test_stages_and_evaluation_use_the_programs_that_were_compiled_ahead(compiled, in_maze):
+    config = CONFIG
+    if not in_maze:
+        explorer = RandomWalkConfig(iterations=4, rollouts=64, num_samples=2500)  # not a multiple of the targets
+        learner = LearnConfig(distance="normalised", reward="visits", ppo=PPO)
+        changed = RunConfig(env=remember_factory(tiles), explore="random_walk", explorer=explorer, num_skills=3)
+        config = resolve_config(dataclasses.replace(changed, discover="kmeans", learner=learner))
+    context = make_context(config)
+    for compile in compilations(config, context, "learn", ()):
         compile()
     ahead = len(compiled)
-    session = Session(CONFIG, context, None, Interrupt(), SilentProgress())
+    session = Session(config, context, None, Interrupt(), SilentProgress())
     artifacts = session.run_stages("learn")
     assert len(compiled) == ahead + 3  # init, chunk and finish of the first stage, which is not compiled ahead
-    assert len(evaluate_run(run_of(CONFIG, context, artifacts, None)).per_seed) == 1
+    assert len(evaluate_run(run_of(config, context, artifacts, None)).per_seed) == 1
     assert len(compiled) == ahead + 3
 
 

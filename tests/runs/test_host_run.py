@@ -14,8 +14,10 @@ from edl.interop import gymnasium_envs
 from edl.interop.env_names import make_env
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
-from edl.runs import films
-from tests.interop.hosted import FailingLine
+from edl.runs import films, sweep
+from edl.runs import grid as grids
+from edl.runs.progress import SilentProgress
+from tests.interop.hosted import Closing, FailingLine
 
 PPO = PPOConfig(iterations=3, rollouts=8, epochs=1, minibatches=2, hidden=(8,), normalise=True)
 SETTINGS = {
@@ -36,6 +38,13 @@ TROUBLES = {
     "shape": r"returned an observation of shape \(3,\) instead of \(2,\)",
     "die": r"crashed its worker process \(exit status 7\)",
 }
+
+
+class Stopping(SilentProgress):
+    """Stops a run, like Ctrl-C, as soon as it has explored."""
+
+    def stage_finished(self, stage):
+        raise KeyboardInterrupt
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +97,26 @@ def test_settings_that_an_env_does_not_support_are_rejected():
         edl.run("square", features="0")
     with pytest.raises(ConfigError, match="restores states"):
         edl.run(FailingLine, explore="go_explore")
+
+
+def test_runs_and_sweeps_close_their_envs_which_can_be_used_again(monkeypatch, tmp_path):
+    monkeypatch.setattr(Closing, "opened", 0)
+    run = edl.run(Closing, **SETTINGS)
+    assert Closing.opened == 0
+    assert run.rollout(0, n=3).features.shape == (3, 9, 1)
+    assert Closing.opened > 0
+    host = make_env("tests.interop.hosted:Closing", features="0", horizon=8).host
+    host.close()
+    with pytest.raises(KeyboardInterrupt):
+        edl.run(Closing, progress=Stopping(), **SETTINGS)
+    assert Closing.opened == 0
+
+    content = {"env": "tests.interop.hosted:Closing", "features": "0", "horizon": 8, "explore": "drift"}
+    content |= {"explorer": {"iterations": 2, "rollouts": 8, "num_samples": 128}, "discover": "kmeans"}
+    content |= {"discoverer": {"num_samples": 128}, "num_skills": 3, "learner.reward": "visits"}
+    content |= {"learner.distance": "normalised", "learner.ppo": {"iterations": 3, "rollouts": 8, "epochs": 1}}
+    content["learner.ppo"] |= {"minibatches": 2, "hidden": [8]}
+    grid = grids.parse({"run": content, "grid": {"learner.ppo.gamma": [0.9, 0.99]}}, "sweep.json")
+    assert len(sweep.sweep(grid, tmp_path / "swept").metrics) == 2
+    assert Closing.opened == 0
+    assert host.failure is None

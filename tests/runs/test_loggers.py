@@ -9,7 +9,7 @@ from edl.config import ConfigError
 from edl.runs.config import RunConfig
 from edl.runs.loggers import log_to
 from edl.runs.parts import parts_of
-from edl.runs.progress import SilentProgress, StageProgress
+from edl.runs.progress import SilentProgress, StageProgress, Watcher
 
 CHUNK = StageProgress(iteration=3, iterations=10, rate=1.0, env_steps=50, metrics={"goal_success": 0.25})
 EXPECTED = (150, {"learn/goal_success": 0.25})
@@ -84,3 +84,23 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch):
         advance("wandb", tmp_path / "run")
     with pytest.raises(ConfigError, match="needs the folder of a run: pass --out DIR"):
         advance("csv", None)
+
+
+class Viewer(SilentProgress):
+    """A `Watcher`: keeps the states that it is shown."""
+
+    def __init__(self):
+        self.seen = []
+
+    def stage_state(self, stage, state, artifact):
+        self.seen.append((stage, state, artifact()))
+
+
+def test_a_live_view_sees_the_states_of_a_run_that_is_logged(tmp_path):
+    viewer = Viewer()
+    with log_to("csv", tmp_path / "run", RunConfig(), viewer) as progress:
+        assert isinstance(progress, Watcher)
+        progress.stage_state("learn", 1, lambda: 2)
+    assert viewer.seen == [("learn", 1, 2)]
+    with log_to("csv", tmp_path / "run", RunConfig(), SilentProgress()) as progress:
+        assert not isinstance(progress, Watcher)

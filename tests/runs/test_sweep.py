@@ -12,12 +12,17 @@ import pytest
 
 import edl
 from edl.config import ConfigError
+from edl.envs.maze import maze
+from edl.interop.gymnasium_envs import host_env
 from edl.learn import learn, placement
 from edl.runs import grid as grids
 from edl.runs import lanes, store, sweep
 from edl.runs.driver import Work
+from edl.runs.executors import LocalExecutor, ThreadExecutor
+from edl.runs.interrupt import Interrupt
 from edl.runs.pipeline import identity, plan
 from edl.runs.progress import SilentProgress
+from tests.interop.hosted import Line
 
 RUN = {
     "env": "square",
@@ -189,3 +194,13 @@ def test_eight_devices_and_batches_give_the_same_numbers(swept, tmp_path):
             pairs = zip(policy(out, point.name), policy(tmp_path / other, point.name), strict=True)
             for one, two in pairs:
                 np.testing.assert_allclose(one, two, rtol=2e-4, atol=2e-5)
+
+
+def test_chunks_in_an_env_outside_of_jax_do_not_run_in_threads(monkeypatch):
+    """Threads would share the host of the env, and an env that fails would stop them all."""
+    monkeypatch.setattr(jax, "devices", lambda: ["one", "two"])
+    line, square = host_env("line", Line, Line(), None, 6, 0), maze("square")
+    for envs, expected in [([square], ThreadExecutor), ([square, line], LocalExecutor)]:
+        executor = sweep.make_executor(sweep.Execution(), "out", Interrupt(), None, envs)
+        assert type(executor) is expected
+        executor.close()
