@@ -231,6 +231,16 @@ class SkillPolicy(eqx.Module):
         return self.codes[given] if jnp.issubdtype(given.dtype, jnp.integer) else given.astype(jnp.float32)
 
 
+def goals_of(policy: SkillPolicy, skills: SkillModel | None) -> Any:
+    """The goals of a run's skills (or their shape); None if its method has none. ``skills`` are None without stages."""
+    return policy.goals if skills is None else skills.goals
+
+
+def pick_rule_of(policy: SkillPolicy, skills: SkillModel | None) -> PickRule | None:
+    """The rule by which a run picks a skill; None if its method has none. ``skills`` are None without stages."""
+    return policy.pick if skills is None else PosteriorPick(skills)
+
+
 def _act(policy: SkillPolicy, key: Key, observation: Any, skill: Any) -> Array:
     params = _params(policy, observation, skill)
     if params.ndim == 1:

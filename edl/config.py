@@ -62,24 +62,25 @@ def check_numbers(config: Any, where: str = "") -> None:
     """Reject counts below one, negative numbers and NaN, in a config and in the configs nested in it.
 
     The default of a field determines the range: a float that is negative or infinite by default may be so, and an
-    integer that is zero by default may be zero. `MAY_BE_ZERO` and `MAY_BE_INFINITE` list further exceptions.
+    integer that is zero by default may be zero. `MAY_BE_ZERO` and `MAY_BE_INFINITE` list further exceptions. A float
+    may be given as an integer. Arrays and tracers are not checked.
     """
+    hints = typing.get_type_hints(type(config))
     for field in dataclasses.fields(config):
-        value, default = getattr(config, field.name), field.default
+        value: Any = getattr(config, field.name)
+        default: Any = field.default
         path = f"{where}.{field.name}" if where else field.name
         if dataclasses.is_dataclass(value) and not callable(value):
             check_numbers(value, path)
-        elif isinstance(value, bool) or isinstance(default, bool):
-            continue
-        elif isinstance(value, int) and isinstance(default, int):
+        elif isinstance(value, int | float) and type(default) is int and not is_traced(hints[field.name]):
             least = 0 if field.name in MAY_BE_ZERO else min(default, 1)
-            _check_number(value >= least, path, value, f"an integer of at least {least}")
-        elif isinstance(value, float) and isinstance(default, int | float):
-            _check_number(not math.isnan(value), path, value, "a number")
+            _check_number(type(value) is int and value >= least, path, value, f"an integer of at least {least}")
+        elif isinstance(value, int | float) and type(default) in (int, float):
+            _check_number(not isinstance(value, bool) and not math.isnan(value), path, value, "a number")
             unbounded = math.isinf(default) or field.name in MAY_BE_INFINITE
             _check_number(unbounded or not math.isinf(value), path, value, "a finite number")
             _check_number(value >= 0 or default < 0, path, value, "at least 0")
-        elif isinstance(value, tuple):
+        elif isinstance(value, tuple) and isinstance(default, tuple):
             for each in value:
                 _check_number(not isinstance(each, int) or each >= 1, path, value, "integers of at least 1")
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edl.artifacts import SkillModel, SkillPolicy, empty_experience
+from edl.artifacts import PosteriorPick, SkillModel, SkillPolicy, empty_experience, goals_of, pick_rule_of
 from edl.envs.gridworld import gridworld
 from edl.envs.maze import maze
 from edl.nets.distributions import Categorical, action_distribution
@@ -90,6 +90,19 @@ def test_a_policy_acts_on_the_normalised_observation_and_the_code():
     np.testing.assert_allclose(policy(jnp.array([5.0, -0.5]), jnp.array([1.0])), [12.0, 21.0])
     assert policy.mode(jnp.array([5.0, -0.5]), jnp.array([1.0])) == 1
     assert policy.act(KEY, jnp.array([5.0, -0.5]), jnp.array([1.0])) == 1
+
+
+def test_the_goals_and_the_rule_of_a_run_are_those_of_its_skills_if_it_has_stages():
+    policy = SkillPolicy(linear([[1.0]]), SCALE, Categorical(2), jnp.ones((1, 1)), jnp.zeros((1, 2)))
+    assert goals_of(policy, None) is policy.goals
+    assert pick_rule_of(policy, None) is None
+    ruled = eqx.tree_at(lambda p: p.pick, policy, PosteriorPick(model()), is_leaf=lambda leaf: leaf is None)
+    assert pick_rule_of(ruled, None) is ruled.pick
+    skills = model()
+    assert goals_of(ruled, skills) is skills.goals
+    assert pick_rule_of(policy, skills).skills is skills
+    shapes = jax.eval_shape(lambda: (policy, skills))
+    assert goals_of(*shapes).shape == (3, 2)
 
 
 def test_every_leaf_of_an_artifact_is_an_array():

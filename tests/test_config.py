@@ -89,9 +89,25 @@ def test_check_name_suggests_the_closest_name():
         (Outer(scale=float("nan")), r"scale must be a number \(got nan\)"),
         (Outer(scale=float("inf")), r"scale must be a finite number \(got inf\)"),
         (Outer(flags=(1, 0)), r"flags must be integers of at least 1 \(got \(1, 0\)\)"),
+        (Outer(scale=-1), r"scale must be at least 0 \(got -1\)"),
+        (Outer(scale=True), r"scale must be a number \(got True\)"),
+        (Outer(inner=Inner(size=10.5)), r"inner\.size must be an integer of at least 1 \(got 10\.5\)"),
+        (Outer(inner=Inner(size=True)), r"inner\.size must be an integer of at least 1 \(got True\)"),
     ],
 )
 def test_check_numbers_rejects_numbers_out_of_range(settings, message):
     check_numbers(Outer())
     with pytest.raises(ConfigError, match=message):
         check_numbers(settings)
+
+
+@config
+class Loose:
+    rate: float = 1
+    on: bool = False
+
+
+def test_a_float_may_be_given_as_an_integer_and_the_other_way_round():
+    check_numbers(Outer(scale=2, inner=Inner(rate=0)))
+    check_numbers(Loose(rate=0.5, on=True))
+    check_numbers(Outer(scale=jnp.ones(3), inner=Inner(rate=jnp.zeros(3))))  # type: ignore[arg-type]

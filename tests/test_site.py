@@ -75,7 +75,7 @@ def test_the_site_works_from_files(site: Path, page):
 @pytest.mark.usefixtures("little_training")
 @pytest.mark.slow
 def test_the_commands_and_scripts_of_your_data_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
-    """With little training. The last command needs a file of recorded episodes, see tests/baselines."""
+    """With little training. `edl baseline` of an offline method is in tests/runs/test_offline_run.py."""
     monkeypatch.chdir(tmp_path)
     for block in blocks(DOCS / "your_data.md"):
         if block.language == "python":

@@ -15,7 +15,7 @@ from edl.api.display import show_progress
 from edl.api.log import Log
 from edl.api.messages import python_messages
 from edl.api.settings import build_config
-from edl.artifacts import PosteriorPick, SkillModel, SkillPolicy, States
+from edl.artifacts import SkillModel, SkillPolicy, States, goals_of, pick_rule_of
 from edl.config import ConfigError, check
 from edl.envs import Env, Layout
 from edl.envs.host import HostEnv, check_hosts
@@ -184,7 +184,7 @@ class Run:
             f"a state must have {size} features in this env (got shape {targets.shape}).",
         )
         flat = targets.reshape(-1, size)
-        rule = policy.pick if self.skills is None else PosteriorPick(self.skills)
+        rule = pick_rule_of(policy, self.skills)
         picked = self._pick_by_practice(np.asarray(flat)) if rule is None else np.asarray(jax.vmap(rule)(flat))
         picked = picked.reshape(targets.shape[:-1] + picked.shape[1:])
         return int(picked) if picked.ndim == 0 else picked
@@ -260,12 +260,9 @@ class Run:
             raise ConfigError(f"{what} needs a policy, and this run has none. Learn one with edl.learn or edl.run.")
         return self.policy
 
-    def _goals(self) -> Float[Array, "k s"] | None:
-        return self.skills.goals if self.skills is not None else None if self.policy is None else self.policy.goals
-
     def _goals_for(self, skill: Any, count: int) -> Float[Array, "k s"] | None:
         """The goals of skills that are given by number; decoded ones for codes; None for methods without goals."""
-        goals = self._goals()
+        goals = goals_of(self._learned("rollout"), self.skills)
         if goals is None or skill is None:
             return goals
         given = jnp.asarray(skill)
@@ -291,13 +288,17 @@ class Run:
         return MazeState(jnp.asarray(position), jnp.int32(0))
 
     def _pick_by_practice(self, targets: Float[np.ndarray, "m s"]) -> Int[np.ndarray, " m"]:
-        unit = evaluator_of(self._of_one_seed(), self._practice.reshape(-1, targets.shape[-1])).unit
-        return pick_by_practice(self._practice, targets, unit)
+        return pick_by_practice(self._practice, targets, self._practice_unit)
 
     @functools.cached_property
     def _practice(self) -> Float[np.ndarray, "k n s"]:
         """Where practice episodes of the skills end: a method without a rule picks by them."""
         return last_states(jax.device_get(self.rollout(key=PRACTICE_KEY)))
+
+    @functools.cached_property
+    def _practice_unit(self) -> Any:
+        """The unit of distances to these ends."""
+        return evaluator_of(self._of_one_seed(), self._practice.reshape(-1, self.env.feature_size)).unit
 
 
 def _checked_skill(skill: Any, policy: SkillPolicy) -> Any:

@@ -5,18 +5,22 @@ Settings of a method are given as its config, as a dict, or by dotted names. The
     edl.run("square", learner=LearnConfig(ppo=PPOConfig(iterations=50)))    # all other settings have their defaults
     edl.run("square", learner={"ppo": {"iterations": 50}})                  # all other settings are the preset's
     edl.run("square", **{"learner.ppo.iterations": 50})
+
+All of them go through `with_changes`, which checks types and turns integers into floats where a float is wanted. So the
+identity of a run does not depend on how its settings were given, and config.json gives the same settings again.
 """
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
 from edl import baselines, discover, explore
 from edl.config import ConfigError, check_name
 from edl.learn import LearnConfig
-from edl.runs.config import NESTED, RunConfig, own_fields, with_changes
+from edl.runs.config import NESTED, RunConfig, own_fields, to_json, with_changes
 from edl.runs.presets import complete, default_methods
 
 
@@ -26,7 +30,7 @@ def build_config(env: str, settings: Mapping[str, Any]) -> RunConfig:
     config = dataclasses.replace(with_changes(RunConfig(), plain, ""), env=env)
     for name, value in nested.items():
         check_method_config(config, name, value)
-    config = dataclasses.replace(config, **nested)
+        config = dataclasses.replace(config, **{name: _checked(value, name)})
     for name in sorted(changes, key=lambda name: name == "scout"):  # the learner decides whether there is a scout
         completed = complete(config)
         current = getattr(completed, name)
@@ -45,8 +49,7 @@ def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
     for given, value in settings.items():
         name, dot, rest = given.partition(".")
         check_name(name, names, "setting", "See docs/settings.md.")
-        if isinstance(value, np.generic):
-            value = value.item()
+        value = _without_arrays(value)
         if name not in NESTED:
             if dot:
                 raise ConfigError(f"{name} has no settings of its own (got {given!r}). Pass {name}.")
@@ -56,6 +59,22 @@ def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
         elif value is not None:
             nested[name] = value
     return plain, nested, changes
+
+
+def _without_arrays(value: Any) -> Any:
+    """A setting with the numbers and arrays of NumPy and JAX as Python numbers and tuples."""
+    if isinstance(value, np.generic | np.ndarray | jax.Array):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {name: _without_arrays(each) for name, each in value.items()}
+    return tuple(map(_without_arrays, value)) if isinstance(value, list | tuple) else value
+
+
+def _checked(value: Any, name: str) -> Any:
+    """The config of a method with values of the right types."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    return with_changes(type(value)(), _without_arrays(to_json(value)), name)
 
 
 def _nested(path: str, value: Any) -> dict[str, Any]:

@@ -96,14 +96,15 @@ def learn(
 
     ``states`` are those that the skills were discovered in. With them, learning is the same as in `edl.run`: goals that
     lie behind a wall are moved, and the experience of `explore` gives the walking distance. Without them, the goals are
-    yours and stay where they are.
+    yours and stay where they are, unless ``learner={"place_goals": True}`` or that dotted name says otherwise.
     """
     if not isinstance(skills, SkillModel):
         _check_goals(env, settings, skills)
         skills = SkillModel.from_goals(skills, states)
-    learner = settings.get("learner", {})
-    if states is None and isinstance(learner, Mapping) and "learner.place_goals" not in settings:
-        settings["learner"] = {"place_goals": False, **learner}
+    learner = settings.get("learner")
+    if states is None and not (isinstance(learner, Mapping) and "place_goals" in learner):
+        # A dotted name changes any learner, also one that is a LearnConfig.
+        settings.setdefault("learner.place_goals", False)
     return run_with(env, settings, Given(states, skills), out=out, progress=progress)
 
 

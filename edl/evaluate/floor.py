@@ -34,7 +34,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from edl.artifacts import PickRule, PosteriorPick, SkillModel, SkillPolicy
+from edl.artifacts import SkillModel, SkillPolicy, pick_rule_of
 from edl.baselines.directions import DirectionOfTarget
 from edl.baselines.pick_rules import TargetAsGoal
 from edl.baselines.skill_priors import sample_direction, unit_vector
@@ -100,12 +100,8 @@ def told_by(policy: SkillPolicy, skills: SkillModel | None) -> str:
         return "the goal g"
     if isinstance(policy.pick, DirectionOfTarget):
         return "the direction phi(g) - phi(s_t), in every step"
-    rule = _rule_of(policy, skills)
+    rule = pick_rule_of(policy, skills)
     return "the skill whose coverage rollouts end nearest" if rule is None else f"the skill {rule.rule}, with x = g"
-
-
-def _rule_of(policy: SkillPolicy, skills: SkillModel | None) -> PickRule | None:
-    return policy.pick if skills is None else PosteriorPick(skills)
 
 
 # Playing
@@ -224,7 +220,7 @@ def goal_trials(
 ) -> Trials:
     """One trial per goal. ``nearest`` are the codes for a method that has no rule."""
     steered = isinstance(policy.pick, DirectionOfTarget)
-    rule = _rule_of(policy, skills)
+    rule = pick_rule_of(policy, skills)
     if accepts_goals(policy):
         codes = goals
     elif rule is None or steered:

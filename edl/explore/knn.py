@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from edl.artifacts import States
-from edl.config import config
+from edl.config import check, config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode
 from edl.explore.bonus import explore_with_bonus, no_skill, reached_states
@@ -72,6 +72,11 @@ def knn(env: Env, config: KNNConfig) -> Program[PPOState, States]:
 
 def knn_bonus(size: int, config: KNNConfig) -> Objective:
     """The bonus for states of ``size`` dimensions."""
+    check(
+        config.neighbours <= config.particles,
+        f"neighbours must be at most the number of particles (got neighbours={config.neighbours} and "
+        f"particles={config.particles}). Lower --explorer.neighbours, or raise --explorer.particles.",
+    )
 
     def init(key: Key) -> Particles:
         return Particles(jnp.zeros((config.particles, size)), jnp.int32(0), running_moments(size))

@@ -22,6 +22,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import numpy as np
+
 from edl.config import ConfigError, check
 from edl.envs import layouts
 from edl.envs.base import Env
@@ -50,19 +53,21 @@ FACTORIES: dict[str, Factory] = {}
 def make_env(
     name: str,
     *,
-    features: str | Features | None = None,
+    features: Any = None,
     horizon: int = 0,
     maze: str | None = None,
     timed: bool = False,
 ) -> Env:
     """The env of that name. ``horizon=0`` keeps the env's own; ``maze`` is the saved text of a maze or model file.
 
+    ``features`` are text such as "0,1", a tuple, a list or an array of dimensions, or a function of the observation.
     With ``timed``, observations include the time left (`edl.envs.clock`), except in mazes and of robots.
     """
     check(
         not timed or not (names_robot(name) or is_maze(name)),
         f"timed must be false in env {name!r} (got True): mazes and robots show no time left. Leave out --timed.",
     )
+    features = _hashable_features(features)
     if names_robot(name):
         return make_robot(name, features, horizon, maze)
     if is_maze(name):
@@ -73,9 +78,23 @@ def make_env(
     return _build(name, FACTORIES.get(name) or ENVS.get(name), features, horizon, timed)
 
 
-def make_env_for_user(
-    name: str, *, features: str | Features | None = None, horizon: int = 0, maze: str | None = None
-) -> Env:
+def _hashable_features(features: Any) -> str | Features | None:
+    """Features as a key of the caches of envs: a list or an array becomes a tuple."""
+    if isinstance(features, np.ndarray | jax.Array):
+        features = features.tolist()
+    if isinstance(features, list | tuple):
+        features = tuple(each.item() if isinstance(each, np.generic) else each for each in features)
+    try:
+        hash(features)
+    except TypeError as error:
+        raise ConfigError(
+            f"features must be dimensions of the observation, e.g. (0, 1), or a function (got {features!r}). "
+            "Change --features, e.g. to '0,1'."
+        ) from error
+    return features
+
+
+def make_env_for_user(name: str, *, features: Any = None, horizon: int = 0, maze: str | None = None) -> Env:
     """`make_env` for a name that the user has typed: its module may be imported."""
     return make_env(allow_import(name), features=features, horizon=horizon, maze=maze)
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edl.artifacts import SkillModel, SkillPolicy, concatenate
+from edl.artifacts import SkillModel, SkillPolicy, concatenate, goals_of
 from edl.config import ConfigError
 from edl.interop.numpy_skills import NumpySkills
 from edl.nets.distributions import Beta, Categorical, TanhGaussian
@@ -34,7 +34,7 @@ def to_numpy(policy: SkillPolicy, skills: SkillModel | None = None) -> NumpySkil
     arrays |= {f"bias{i}": bias for i, bias in enumerate(actor.biases)}
     if policy.horizon:
         arrays["horizon"] = jnp.int32(policy.horizon)
-    goals = policy.goals if skills is None else skills.goals
+    goals = goals_of(policy, skills)
     if goals is not None:
         arrays["goals"] = goals
     if skills is not None:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from edl.config import check
 from edl.types import Scalar
 
 
@@ -28,7 +29,15 @@ def squared_distances(x: Float[Array, " s"], points: Float[Array, "n s"]) -> Flo
 def mean_nearest(
     state: Float[Array, " s"], points: Float[Array, "p s"], real: Bool[Array, " p"], neighbours: int
 ) -> Scalar:
-    """Mean distance to the nearest of the ``real`` points; infinite if there are too few."""
+    """Mean distance to the nearest of the ``real`` points; infinite if too few are real.
+
+    The number of points is a shape, so a program with too many ``neighbours`` is rejected when it is traced.
+    """
+    check(
+        neighbours <= points.shape[0],
+        f"neighbours must be at most the number of points among which they are searched (got {neighbours} neighbours "
+        f"and {points.shape[0]} points). Ask for fewer neighbours, or keep more points.",
+    )
     squares = jnp.where(real, squared_distances(state, points), jnp.inf)
     negated, _ = jax.lax.top_k(-squares, neighbours)
     return jnp.mean(jnp.sqrt(-negated))

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from edl.artifacts import SkillPolicy
+from edl.artifacts import SkillPolicy, goals_of
 from edl.config import ConfigError
 from edl.envs.base import Env
 from edl.envs.mjx.env import MjxEnv, MjxMaze
@@ -111,7 +111,7 @@ def _play_skills(run: Run, good: Sequence[int], num_rollouts: int, within: float
     env, policy = run.env, with_good_seeds(run).policy
     if not isinstance(env, MjxEnv | MjxMaze) or policy is None:
         raise ConfigError(f"the cross-check needs a trained policy of a robot (got env {run.config.env!r}).")
-    goals = policy.goals if run.skills is None else run.skills.goals
+    goals = goals_of(policy, run.skills)
     keys = jax.vmap(lambda key: jax.random.fold_in(key, CROSS_CHECKED))(stage_keys(run.config, "evaluate"))
     observations = np.asarray(call_once(play_modes, (num_rollouts,), keys, env, policy))
     model = reference_model(env)

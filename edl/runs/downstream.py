@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from edl.artifacts import PosteriorPick, SkillPolicy
+from edl.artifacts import SkillPolicy, pick_rule_of
 from edl.config import ConfigError
 from edl.envs.base import Env
 from edl.envs.host import check_hosts
@@ -311,7 +311,7 @@ def zero_shot_codes(run: Run, seed: int, tasks: Tasks) -> Float[Array, "g z"]:
     """
     one = run.seed(seed)
     assert one.policy is not None
-    codes, rule = one.policy.codes, one.policy.pick if one.skills is None else PosteriorPick(one.skills)
+    codes, rule = one.policy.codes, pick_rule_of(one.policy, one.skills)
     if rule is None:
         practice = quick_jit(play_skills, "num")(_keys(run, "practice")[seed], run.env, one.policy, codes)
         check_hosts(run.env)

@@ -1,7 +1,8 @@
 """The dry run: settings that a run cannot finish with are rejected before anything is computed or written.
 
-All stages are traced, which finds settings that do not fit together, and their sizes are estimated. What a step of a
-program needs in between is known only to the compiler. So programs with unusually large settings are compiled too.
+The start and the end of every stage are traced, which finds settings that do not fit together, and sizes are estimated.
+What a step of a program needs in between is known only to the compiler. So programs with unusually large settings are
+compiled too.
 """
 
 import dataclasses

@@ -15,7 +15,7 @@ from edl.artifacts import SkillModel, States
 from edl.config import ConfigError, RunWarning, check, check_numbers
 from edl.envs import Env, Layout
 from edl.explore.dataset import as_states, load_dataset, load_experience
-from edl.explore.region import CALLABLE, check_not_empty, inside, parse_region
+from edl.explore.region import CALLABLE, Predicate, check_not_empty, inside, parse_region
 from edl.interop.env_names import is_maze, layout_for, make_env, runs_on_host, text_to_keep
 from edl.interop.minari_data import is_minari_id, load_minari, load_minari_experience
 from edl.runs.config import DATASET, GIVEN, RunConfig
@@ -96,8 +96,10 @@ def with_dataset(config: RunConfig, context: Context) -> Context:
         name = config.explore.removeprefix(DATASET)
         read = load_minari_experience if is_minari_id(name) else load_experience
         states = read(name, context.env)
-        check_in_maze(np.asarray(states.samples), context.layout, name)
-        return context._replace(samples=states)
+        samples = np.asarray(states.samples)
+        check_in_maze(samples, context.layout, name)
+        samples = _in_region(config.region, samples, f"the {len(samples)} states of {name!r}")
+        return context._replace(samples=States(jnp.asarray(samples), states.experience))
     if config.method == "edl" and config.explore.startswith(DATASET):
         name, size = config.explore.removeprefix(DATASET), context.env.feature_size
         read = load_minari if is_minari_id(name) else load_dataset
@@ -109,6 +111,14 @@ def with_dataset(config: RunConfig, context: Context) -> Context:
         probes = np.asarray(jax.jit(lambda key: sample_states(key, REGION_PROBES))(jax.random.key(0)))
         check_not_empty(config.region, probes, f"{REGION_PROBES} states drawn uniformly from the env")
     return context
+
+
+def _in_region(region: Predicate | None, samples: Float[np.ndarray, "n s"], what: str) -> Float[np.ndarray, "m s"]:
+    """The samples of p(s) in the region. A region without any is rejected; ``what`` says where they come from."""
+    if region is None:
+        return samples
+    check_not_empty(region, samples, what)
+    return samples[inside(region, samples)]
 
 
 def check_in_maze(samples: Float[np.ndarray, "n s"], layout: Layout | None, source: str) -> None:
@@ -159,10 +169,8 @@ def with_given(config: RunConfig, given: Given) -> tuple[RunConfig, dict[str, An
         check(right, f"the goals of skills must have shape (k, {size}) in this env (got {shape}).")
     samples = as_states(np.asarray(source), "states", size)
     check_in_maze(samples, context.layout, "this run")
-    if region is not None:
-        predicate = parse_region(region, size) if isinstance(region, str) else region
-        check_not_empty(predicate, samples, f"the {len(samples)} states given")
-        samples = samples[inside(predicate, samples)]
+    region = parse_region(region, size) if isinstance(region, str) else region
+    samples = _in_region(region, samples, f"the {len(samples)} states given")
     prefix = DATASET + GIVEN if experience is None else GIVEN
     config = dataclasses.replace(config, explore=f"{prefix}{_hash_of((samples, experience))}")
     if skills is not None:

@@ -27,8 +27,9 @@ class Summary(NamedTuple):
     failures: Mapping[int, str] = MappingProxyType({})
 
     def score(self, point: Point) -> dict[str, Any] | None:
-        """Mean and interval of the sweep's metric."""
-        return self.aggregate(point).get(self.grid.metric)
+        """Mean and interval of the sweep's metric; none if it is not finite."""
+        score = self.aggregate(point).get(self.grid.metric)
+        return None if score is None or score["mean"] is None else score
 
     def aggregate(self, point: Point) -> dict[str, Any]:
         """All metrics of a point; none if it failed."""

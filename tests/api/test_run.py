@@ -13,6 +13,7 @@ import edl
 from edl.api.runs import Run
 from edl.config import ConfigError
 from edl.runs import result
+from edl.runs.evaluation import evaluator_of
 from tests.api.conftest import EXPLORE, TINY
 
 
@@ -145,6 +146,15 @@ def test_picked_skills_are_those_of_the_posterior(tiny):
     np.testing.assert_array_equal(tiny.numpy_policy().goals, tiny.skills.goals)
     with pytest.raises(ConfigError, match=r"2 features in this env \(got shape \(3,\)\)"):
         tiny.pick([0.0, 0.0, 0.0])
+
+
+def test_a_run_without_a_rule_builds_its_evaluator_once(tiny, monkeypatch):
+    calls = []
+    monkeypatch.setattr("edl.api.runs.evaluator_of", lambda *args: calls.append(args) or evaluator_of(*args))
+    by_practice = Run(replace(result.load(tiny.path), skills=None))
+    assert by_practice.policy.pick is None
+    assert by_practice.pick([0.0, -1.0]) == by_practice.pick([0.0, -1.0])
+    assert len(calls) == 1
 
 
 def test_plots(tiny):

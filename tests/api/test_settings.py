@@ -1,6 +1,7 @@
 """Settings as configs, dicts and dotted names, and the messages about bad ones."""
 
 import dataclasses
+import json
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,23 @@ import pytest
 import edl
 from edl.api.messages import in_python
 from edl.api.settings import build_config
+from edl.baselines.diayn import DIAYNConfig
 from edl.config import ConfigError
+from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
-from edl.runs.presets import complete
+from edl.rl.sac import SACConfig
+from edl.runs.config import to_json
+from edl.runs.pipeline import run_identity
+from edl.runs.presets import complete, from_json
+from edl.runs.resolve import resolve_config
+
+
+def forced(config: Any, **values: Any) -> Any:
+    """A config with values of the wrong type, which the type checker of the tests would reject."""
+    for name, value in values.items():
+        object.__setattr__(config, name, value)
+    return config
 
 
 def test_dicts_and_dotted_names_change_the_presets_settings():
@@ -27,7 +41,39 @@ def test_dicts_and_dotted_names_change_the_presets_settings():
 
 def test_a_config_replaces_all_settings():
     given = LearnConfig(ppo=PPOConfig(iterations=50))
-    assert build_config("square", {"learner": given}).learner is given
+    assert build_config("square", {"learner": given}).learner == given
+    inner = dataclasses.replace(given, ppo=PPOConfig(hidden=(8, 4), max_gradient_norm=float("inf")))
+    assert build_config("square", {"learner": inner}).learner == inner
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"explore": "random_walk", "explorer": RandomWalkConfig(persistence=0)},
+        {"explore": "random_walk", "explorer": RandomWalkConfig(persistence=np.float32(0.5))},  # type: ignore[arg-type]
+        {"learner": LearnConfig(ppo=PPOConfig(iterations=5, gamma=1, max_gradient_norm=1))},
+        {"method": "diayn", "baseline": DIAYNConfig(sac=SACConfig(tau=1))},
+    ],
+)
+def test_an_identity_is_the_same_after_json_if_a_float_is_given_as_an_integer(settings):
+    config = resolve_config(build_config("square", settings))
+    read = resolve_config(from_json(json.loads(json.dumps(to_json(config))), "config.json"))
+    assert run_identity(read) == run_identity(config)
+
+
+def test_a_config_may_have_numbers_of_numpy():
+    given = LearnConfig(ppo=forced(PPOConfig(), iterations=np.int64(5), gamma=np.float32(0.5)))
+    built = build_config("square", {"learner": given}).learner
+    assert built == LearnConfig(ppo=PPOConfig(iterations=5, gamma=0.5))
+    assert type(built.ppo.iterations) is int
+
+
+def test_numbers_and_arrays_of_numpy_are_settings_wherever_python_numbers_are():
+    plain = build_config("square", {"learner": {"ppo": {"iterations": 5, "gamma": 0.5, "hidden": [8, 4]}}})
+    ppo = {"iterations": np.int64(5), "gamma": np.float32(0.5), "hidden": np.array([8, 4])}
+    assert build_config("square", {"learner": {"ppo": ppo}}) == plain
+    assert build_config("square", {"learner.ppo": ppo}) == plain
+    assert build_config("square", {f"learner.ppo.{name}": value for name, value in ppo.items()}) == plain
 
 
 def test_the_learner_decides_whether_there_is_a_scout():
@@ -51,6 +97,12 @@ def test_the_learner_decides_whether_there_is_a_scout():
         ({"learner.ppo.iterations": "x"}, r"learner.ppo.iterations must be an integer \(got 'x'\)"),
         ({"learner": {"reward": "sparse"}}, r"learner.reward must be one of 'log_likelihood'"),
         ({"learner": {"ppo": 3}}, r"learner.ppo must be an object of settings \(got 3\)"),
+        ({"learner": LearnConfig(ppo=PPOConfig(learning_rate=-1))}, r"learner.ppo.learning_rate must be at least 0"),
+        ({"learner": LearnConfig(ppo=PPOConfig(iterations=True))}, r"learner.ppo.iterations must be an integer"),
+        (
+            {"learner": LearnConfig(ppo=forced(PPOConfig(), iterations=10.5))},
+            r"learner.ppo.iterations must be an integer \(got 10.5\)",
+        ),
         ({"learner": 3}, r"learner must be a LearnConfig or a dict of its settings \(got a int\)"),
         ({"explorer": LearnConfig()}, r"explorer must be a FrontierConfig or a dict"),
         ({"baseline": {"hidden": [8]}}, r"baseline has no settings in this run"),

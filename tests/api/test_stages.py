@@ -1,6 +1,7 @@
 """The stages as functions: they give what `edl.run` gives, and accept what a user has."""
 
 import importlib
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +9,12 @@ import numpy as np
 import pytest
 
 import edl
+from edl.api.settings import build_config
 from edl.config import ConfigError
+from edl.learn import LearnConfig
 from edl.program import Program, stop_at_target
+from edl.runs.pipeline import plan
+from edl.runs.presets import complete
 from tests.api.conftest import EXPLORE, LEARN
 
 
@@ -41,6 +46,26 @@ def test_own_goals_stay_where_they_are_and_can_be_loaded(tmp_path):
     assert_same(loaded.skills, run.skills)
     with pytest.raises(ConfigError, match=r"other settings: .*discover was 'python:"):
         edl.learn("square", goals[:2], out=tmp_path / "run", **LEARN)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"learner": None}, {"learner": {"ppo": {"iterations": 5}}}, {"learner": LearnConfig()}],
+    ids=["none", "None", "dict", "config"],
+)
+def test_own_goals_are_not_moved_whatever_the_form_of_the_settings(monkeypatch, settings):
+    run_with = Mock(return_value=Mock(spec=edl.Run))
+    monkeypatch.setattr("edl.api.stages.run_with", run_with)
+
+    def stages(**more):
+        edl.learn("square", [[0.0, -1.0], [1.0, -2.0]], **settings, **more)
+        _, passed, _ = run_with.call_args.args
+        return [stage.name for stage in plan(complete(build_config("square", passed)))]
+
+    assert "measure" in stages()  # the distance is walking distance, with which goals can be moved
+    assert "place" not in stages()
+    assert "place" in stages(**{"learner.place_goals": True})
+    assert "place" in stages(states=[[0.0, -1.0], [1.0, -2.0]])
 
 
 def test_own_goals_outside_of_the_maze_are_rejected():
