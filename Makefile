@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-cluster lint bench reproduce docs browser lock clean
+.PHONY: help install demo test test-slow test-cluster lint bench reproduce results docs browser lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,16 @@ bench: install ## Measure speed, next to other libraries if they are installed
 
 reproduce: install ## Reproduce every figure of the paper (hours on two cores, minutes on a large GPU)
 	$(BIN)/edl reproduce all
+
+results: install ## Measure every table and figure of the documentation again (hours on a large GPU; finished rows are kept)
+	$(BIN)/edl tables all --num-seeds 10
+	$(BIN)/edl tables robots robot_tasks robot_envs --num-seeds 4
+	$(BIN)/edl reproduce all --num-seeds 10
+	$(BIN)/edl reproduce all --num-seeds 10 --preset paper
+	$(BIN)/python benchmarks/methods.py
+	$(BIN)/python benchmarks/robots.py --env ant
+	$(BIN)/python benchmarks/explorers.py
+	$(BIN)/python benchmarks/downstream.py
 
 docs: install $(DOCS) ## Write docs/settings.md, and the documentation site to build/site; links are checked
 	$(BIN)/python docs/generate_settings.py
