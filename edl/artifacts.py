@@ -164,6 +164,15 @@ class PosteriorPick(PickRule):
         return self.skills.encode(target) if self.skills.continuous else self.skills.assign(target)
 
 
+class TargetAsGoal(PickRule):
+    """g = x: a goal-conditioned policy gets the target as its goal."""
+
+    rule: ClassVar[str] = "the goal g = x"
+
+    def __call__(self, target: Float[Array, " s"]) -> Float[Array, " s"]:
+        return target
+
+
 Integration = Callable[[Float[Array, " o"], Float[Array, " z"]], Float[Array, " i"]]
 """Combines an observation and a code into the input of a network."""
 

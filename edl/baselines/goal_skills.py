@@ -12,8 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from edl.artifacts import SkillPolicy
-from edl.baselines.pick_rules import TargetAsGoal
+from edl.artifacts import SkillPolicy, TargetAsGoal
 from edl.config import check
 from edl.envs.base import Env
 from edl.envs.rollout import Skill

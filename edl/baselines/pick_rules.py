@@ -40,15 +40,6 @@ class NearestMean(PickRule):
         return nearest(target, self.means)
 
 
-class TargetAsGoal(PickRule):
-    """g = x: a goal-conditioned policy gets the target as its goal."""
-
-    rule: ClassVar[str] = "the goal g = x"
-
-    def __call__(self, target: Float[Array, " s"]) -> Float[Array, " s"]:
-        return target
-
-
 def with_pick_rule(program: Program[S, SkillPolicy], rule_of: Callable[[Any], PickRule]) -> Program[S, SkillPolicy]:
     """The same program, but its policy has a rule, which ``rule_of`` makes from the objective's final state."""
 

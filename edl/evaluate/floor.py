@@ -34,9 +34,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from edl.artifacts import SkillModel, SkillPolicy, pick_rule_of
+from edl.artifacts import SkillModel, SkillPolicy, TargetAsGoal, pick_rule_of
 from edl.baselines.directions import DirectionOfTarget
-from edl.baselines.pick_rules import TargetAsGoal
 from edl.baselines.skill_priors import sample_direction, unit_vector
 from edl.envs.base import Env
 from edl.envs.layouts import Layout

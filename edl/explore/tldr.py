@@ -33,7 +33,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
-from edl.artifacts import Experience, SkillPolicy, States, empty_experience
+from edl.artifacts import Experience, SkillPolicy, States, TargetAsGoal, empty_experience
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
@@ -143,7 +143,7 @@ def goal_policy(policy: SkillPolicy, goals: Float[Array, "g s"]) -> SkillPolicy:
     """pi(a|s,g): the policy without the input for its role, which is 0 on the way to a goal."""
     first, *others = policy.actor.weights
     actor = MLP([first[:-1], *others], policy.actor.biases, policy.actor.activation)
-    return dataclasses.replace(policy, actor=actor, codes=goals, goals=goals)
+    return dataclasses.replace(policy, actor=actor, codes=goals, goals=goals, pick=TargetAsGoal())
 
 
 def go_to(goal: Float[Array, " s"], switch: Int[Array, ""]) -> Skill:

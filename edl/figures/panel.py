@@ -21,9 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, UInt8
 
-from edl.artifacts import PickRule, PosteriorPick, SkillPolicy, concatenate
+from edl.artifacts import PickRule, PosteriorPick, SkillPolicy, TargetAsGoal, concatenate
 from edl.baselines.directions import DirectionOfTarget
-from edl.baselines.pick_rules import MostLikelySkill, NearestMean, TargetAsGoal
+from edl.baselines.pick_rules import MostLikelySkill, NearestMean
 from edl.baselines.snn4hrl import NearestVisitedCell, bilinear
 from edl.baselines.vic import MostLikelyEnd
 from edl.baselines.visr import ModeOfPosterior

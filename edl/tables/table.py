@@ -16,10 +16,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from edl.artifacts import SkillPolicy
+from edl.artifacts import SkillPolicy, TargetAsGoal
 from edl.baselines import FAMILIES, METHODS, family_of
 from edl.baselines.goal_skills import medoids
-from edl.baselines.pick_rules import TargetAsGoal
 from edl.config import check_name
 from edl.envs.random_maze import random_mazes
 from edl.evaluate.metrics import CURRENT_DEFINITIONS, METRICS

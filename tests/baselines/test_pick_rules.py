@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from edl import baselines
-from edl.artifacts import PosteriorPick, SkillModel
+from edl.artifacts import PosteriorPick, SkillModel, TargetAsGoal
 from edl.baselines.aps import ModeWithBonus
 from edl.baselines.directions import DirectionOfTarget
 from edl.baselines.fb import Backward
-from edl.baselines.pick_rules import MostLikelySkill, NearestMean, TargetAsGoal
+from edl.baselines.pick_rules import MostLikelySkill, NearestMean
 from edl.baselines.rsd import PointInMap
 from edl.baselines.snn4hrl import NearestVisitedCell, SNN4HRLConfig, cell_index, nearest_visited_cell
 from edl.baselines.vic import MostLikelyEnd

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from edl.artifacts import TargetAsGoal
 from edl.baselines.directions import DirectionOfTarget
-from edl.baselines.pick_rules import TargetAsGoal
 from edl.baselines.skill_priors import sample_direction
 from edl.envs import layouts
 from edl.envs.gridworld import gridworld

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edl.artifacts import PickRule
-from edl.baselines.pick_rules import NearestMean, TargetAsGoal
+from edl.artifacts import PickRule, TargetAsGoal
+from edl.baselines.pick_rules import NearestMean
 from edl.envs import layouts
 from edl.envs.maze import maze
 from edl.evaluate import maze_evaluator, rollouts, summarise

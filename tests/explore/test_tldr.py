@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from edl.artifacts import SkillPolicy
 from edl.envs.maze import maze
 from edl.envs.rollout import rollout
+from edl.evaluate.floor import accepts_goals
 from edl.explore.tldr import (
     FAR,
     SHARPNESS,
@@ -22,7 +24,9 @@ from edl.explore.tldr import (
     tldr,
     tldr_objective,
 )
+from edl.nets.distributions import action_distribution
 from edl.nets.mlp import MLP
+from edl.nets.normalise import identity_normaliser
 from edl.nets.optim import Trained
 from edl.program import run_program
 from edl.rl.replay import as_episode, to_transitions
@@ -157,14 +161,11 @@ def test_the_goal_policy_is_the_policy_in_the_role_without_exploration():
     whole = program_policy(state)
     policy = goal_policy(whole, state.objective.goals)
     np.testing.assert_allclose(policy(jnp.ones(2), GOAL), whole(jnp.ones(2), TO_GOAL.code), rtol=1e-5)
+    assert accepts_goals(policy)  # so it is told goals, where methods are compared
 
 
 def program_policy(state):
     """The policy of both roles."""
-    from edl.artifacts import SkillPolicy
-    from edl.nets.distributions import action_distribution
-    from edl.nets.normalise import identity_normaliser
-
     actions = action_distribution(ENV.action_space, "tanh_gaussian")
     return SkillPolicy(state.learner.agent.params.actor, identity_normaliser(2), actions, jnp.zeros((1, 3)))
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from edl.artifacts import PosteriorPick, SkillModel, SkillPolicy
+from edl.artifacts import PosteriorPick, SkillModel, SkillPolicy, TargetAsGoal
 from edl.baselines.directions import DirectionOfTarget
-from edl.baselines.pick_rules import MostLikelySkill, NearestMean, TargetAsGoal
+from edl.baselines.pick_rules import MostLikelySkill, NearestMean
 from edl.baselines.snn4hrl import NearestVisitedCell, bilinear
 from edl.baselines.vic import MostLikelyEnd
 from edl.baselines.visr import ModeOfPosterior

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import edl
-from edl.artifacts import PickRule, SkillPolicy
-from edl.baselines.pick_rules import NearestMean, TargetAsGoal
+from edl.artifacts import PickRule, SkillPolicy, TargetAsGoal
+from edl.baselines.pick_rules import NearestMean
 from edl.baselines.reverse_mi import ReverseMIConfig
 from edl.cli import main
 from edl.envs import layouts
