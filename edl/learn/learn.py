@@ -41,12 +41,6 @@ SUCCESS_RATE = 0.1
 """Weight of the newest iteration in the running success of a skill."""
 MIN_WEIGHT = 0.2
 """Weight with which a skill that always succeeds is drawn."""
-CALM_PHASES = 5
-"""How often, in all iterations, the extra entropy of skills that fail is switched off for a while."""
-CALM_SHARE = 1 / 3
-"""Share of the iterations without extra entropy, at the end of each phase. A skill may fail because of the extra
-entropy alone: it has found its goal and cannot stay there. So it gets the time to settle. One that is stuck gets the
-entropy back. Five phases were compared with 16, and with a boost that falls to zero, in random mazes before 61."""
 MAX_LOCATED_GOALS = 1000
 """Up to this number of goals, all are located before a chunk of iterations. Of more, each episode locates its own."""
 
@@ -77,8 +71,7 @@ class LearnConfig:
     entropy_boost: float = 50.0
     """How much more entropy a skill gets if it fails where others succeed: its entropy bonus is multiplied by
     1 + entropy_boost (mean success - success of the skill). A skill that always makes the same mistake, e.g. at a wall
-    beyond its goal, must try other actions to find its way. The extra entropy comes and goes (`CALM_PHASES`), because
-    it may itself keep a skill from staying at its goal. 0: all skills have the same bonus."""
+    beyond its goal, must try other actions to find its way. 0: all skills have the same bonus."""
     stop_at: float = 0.98
     """Stop early when the running success of the worst skill reaches this value. A value above 1 never stops early."""
     bonus: float = 0.0
@@ -207,10 +200,10 @@ def deadline_objective(skills: SkillModel, normaliser: Normaliser, config: Learn
 
     how = Hindsight(draw, normaliser, skills.normaliser.scale, success_of(env).radius, env.horizon)
 
-    def reward(counts: SkillCounts, episode: Episode) -> Float[Array, " t"]:
+    def reward(success: Float[Array, " k"], episode: Episode) -> Float[Array, " t"]:
         return how.rewards(episode)
 
-    def rewrite(key: Key, counts: SkillCounts, replay: Replay, rows: Int[Array, "m n"]) -> Transition:
+    def rewrite(key: Key, success: Float[Array, " k"], replay: Replay, rows: Int[Array, "m n"]) -> Transition:
         return replay_in_hindsight(key, replay, rows, how)
 
     return Objective(**common, reward=reward, rewrite=rewrite)
@@ -243,15 +236,8 @@ class DistanceMemory(NamedTuple):
     distance: Scalar
 
 
-class SkillCounts(NamedTuple):
-    """The running success of each skill, and the number of iterations so far."""
-
-    success: Float[Array, " k"]
-    iterations: Int[Array, ""]
-
-
 def skill_counts(skills: SkillModel, config: LearnConfig, env: Env, to_goals: Distance | None = None) -> dict[str, Any]:
-    """The parts of the objective besides the reward. The state is a `SkillCounts`.
+    """The parts of the objective besides the reward. The state is the running success of each skill.
 
     An episode succeeds if it ends near its goal in a straight line, and if ``to_goals``, the distance of the reward,
     confirms it: the goal may be behind a thin wall. This needs `DistanceMemory` in ``episodes.memory``.
@@ -261,26 +247,26 @@ def skill_counts(skills: SkillModel, config: LearnConfig, env: Env, to_goals: Di
     goal_reached = success_of(env)
     unit = skills.normaliser.scale if goal_reached.unit == "standard deviations" else 1.0
 
-    def init(key: Key) -> SkillCounts:
-        return SkillCounts(jnp.zeros(1 if skills.continuous else skills.num_skills), jnp.int32(0))
+    def init(key: Key) -> Float[Array, " k"]:
+        return jnp.zeros(1 if skills.continuous else skills.num_skills)
 
-    def sample(key: Key, counts: SkillCounts) -> Skill:
+    def sample(key: Key, success: Float[Array, " k"]) -> Skill:
         if skills.continuous:
             return skills.sample(key)
-        weights = MIN_WEIGHT + config.focus * (1.0 - counts.success)
+        weights = MIN_WEIGHT + config.focus * (1.0 - success)
         return skills.skill(jax.random.categorical(key, jnp.log(weights)))
 
-    def update(key: Key, counts: SkillCounts, episodes: Episode) -> tuple[SkillCounts, Metrics]:
+    def update(key: Key, success: Float[Array, " k"], episodes: Episode) -> tuple[Float[Array, " k"], Metrics]:
         distances, ended = goal_distances(episodes, unit), jax.vmap(lambda episode: episode.ended)(episodes)
         skill = jnp.zeros_like(episodes.skill.index) if skills.continuous else episodes.skill.index
         reached = distances <= goal_reached.radius
         if to_goals is not None and episodes.memory is not None:
             ends = jax.vmap(lambda episode: episode.last)(episodes)
             reached &= jax.vmap(to_goals.confirms)(episodes.memory.distance, ends, episodes.skill.goal)
-        success = update_success(counts.success, reached, skill, ended)
+        success = update_success(success, reached, skill, ended)
         distance = jnp.sum(distances * ended) / jnp.maximum(jnp.sum(ended), 1)
         metrics = {"goal_distance": distance, "goal_success": jnp.mean(success)}
-        return SkillCounts(success, counts.iterations + 1), {**metrics, "worst_skill_success": jnp.min(success)}
+        return success, {**metrics, "worst_skill_success": jnp.min(success)}
 
     return {"init": init, "sample": sample, "update": update}
 
@@ -289,10 +275,9 @@ def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig, e
     """r = log q(s|z), where nothing is learned besides the policy."""
     goal_reached = success_of(env)
 
-    def entropy_scale(counts: SkillCounts, episode: Episode) -> Scalar:
+    def entropy_scale(success: Float[Array, " k"], episode: Episode) -> Scalar:
         skill = 0 if skills.continuous else episode.skill.index
-        gap = jnp.maximum(jnp.mean(counts.success) - counts.success[skill], 0.0)
-        return 1.0 + config.entropy_boost * jnp.where(is_calm(counts.iterations, config.ppo.iterations), 0.0, gap)
+        return 1.0 + config.entropy_boost * jnp.maximum(jnp.mean(success) - success[skill], 0.0)
 
     def common(to_goals: Distance | None = None) -> dict[str, Any]:
         return {**skill_counts(skills, config, env, to_goals), "entropy_scale": entropy_scale}
@@ -326,11 +311,6 @@ def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig, e
         privileged=lambda state, episode: critic_antigoal(skills, distance, config, episode),
         weight=lambda state, episode: rival_weight(distance, config.radius, config.epsilon, episode),
     )
-
-
-def is_calm(iteration: Int[Array, ""], iterations: int) -> Bool[Array, ""]:
-    """Whether skills that fail get no extra entropy in an iteration: at the end of each of the `CALM_PHASES`."""
-    return CALM_PHASES * iteration % iterations >= (1.0 - CALM_SHARE) * iterations
 
 
 def update_success(

@@ -14,7 +14,7 @@ from edl.envs.maze import maze
 from edl.envs.rollout import rollout
 from edl.learn import LearnConfig, distance_for, learn, measure, paper
 from edl.learn.distance import EuclideanDistance, NormalisedDistance
-from edl.learn.learn import SkillCounts, edl_objective, policy_normaliser, update_success
+from edl.learn.learn import edl_objective, policy_normaliser, update_success
 from edl.learn.walking import WalkingDistance
 from edl.nets.normalise import Normaliser
 from edl.objective import goal_metrics
@@ -149,19 +149,18 @@ def test_an_episode_that_ends_behind_a_wall_next_to_its_goal_has_not_reached_it(
     episodes = jit(lambda: played_at_the_wall(objective, [0, 1], parts))()
     # To the first goal 0.1, which is visible. To the second 0.3 in a straight line, and 0.4 + 6.3 on foot.
     np.testing.assert_allclose(episodes.memory.distance, [0.1, 6.7], atol=1e-6)
-    half = SkillCounts(jnp.array([0.5, 0.5]), jnp.int32(0))
-    counts, metrics = objective.update(jax.random.key(0), half, episodes)
-    np.testing.assert_allclose(counts.success, [0.55, 0.45])
+    success, metrics = objective.update(jax.random.key(0), jnp.array([0.5, 0.5]), episodes)
+    np.testing.assert_allclose(success, [0.55, 0.45])
     assert metrics["goal_distance"] == pytest.approx(0.2)
     straight = edl_objective(BESIDE_THE_WALL, EuclideanDistance(), PLAIN, CORRIDOR)
-    counts, _ = straight.update(jax.random.key(0), half, played_at_the_wall(straight, [0, 1], parts))
-    np.testing.assert_allclose(counts.success, [0.55, 0.55])
+    success, _ = straight.update(jax.random.key(0), jnp.array([0.5, 0.5]), played_at_the_wall(straight, [0, 1], parts))
+    np.testing.assert_allclose(success, [0.55, 0.55])
 
 
 def test_the_objective_only_counts_which_skills_succeed():
     objective = edl_objective(SKILLS, EuclideanDistance(), PLAIN, CORRIDOR)
-    counts = objective.init(jax.random.key(0))
-    np.testing.assert_array_equal(counts.success, np.zeros(len(GOALS)))
+    success = objective.init(jax.random.key(0))
+    np.testing.assert_array_equal(success, np.zeros(len(GOALS)))
     episodes = jax.tree.map(
         lambda *x: jnp.stack(x),
         episode([[0.0, 0.0], [2.0, 0.3]], GOALS[1]),
@@ -169,10 +168,8 @@ def test_the_objective_only_counts_which_skills_succeed():
         episode([[0.0, 0.0], [2.0, 0.3]], GOALS[1]),
     )
     episodes = episodes._replace(skill=episodes.skill._replace(index=jnp.array([1, 0, 1])))
-    counts = counts._replace(success=jnp.array([0.5, 0.5]))
-    counts, metrics = objective.update(jax.random.key(0), counts, episodes)
-    np.testing.assert_allclose(counts.success, [0.45, 0.55])  # a tenth of the way to 0 and to 1
-    assert counts.iterations == 1
+    success, metrics = objective.update(jax.random.key(0), jnp.array([0.5, 0.5]), episodes)
+    np.testing.assert_allclose(success, [0.45, 0.55])  # a tenth of the way to 0 and to 1
     assert metrics["goal_success"] == pytest.approx(0.5)
     assert metrics["worst_skill_success"] == pytest.approx(0.45)
     assert metrics["goal_distance"] == pytest.approx((0.3 + 2.0 + 0.3) / 3)
@@ -209,8 +206,8 @@ def test_with_rivalry_the_critic_sees_the_normalised_antigoal():
 def test_skills_that_fail_are_drawn_more_often(focus, share):
     """The second of two skills always succeeds: it has weight 0.2, and the first has 0.2 + focus."""
     objective = edl_objective(SKILLS, EuclideanDistance(), dataclasses.replace(PLAIN, focus=focus), CORRIDOR)
-    counts = SkillCounts(jnp.array([0.0, 1.0]), jnp.int32(0))
-    drawn = jax.vmap(lambda key: objective.sample(key, counts))(jax.random.split(jax.random.key(0), 2000))
+    success = jnp.array([0.0, 1.0])
+    drawn = jax.vmap(lambda key: objective.sample(key, success))(jax.random.split(jax.random.key(0), 2000))
     np.testing.assert_array_equal(drawn.goal, GOALS[drawn.index])
     assert jnp.mean(drawn.index) == pytest.approx(share, abs=0.03)
 
@@ -218,22 +215,11 @@ def test_skills_that_fail_are_drawn_more_often(focus, share):
 def test_a_skill_that_fails_where_others_succeed_gets_more_entropy():
     objective = edl_objective(SKILLS, EuclideanDistance(), dataclasses.replace(PLAIN, entropy_boost=10.0), CORRIDOR)
     one = episode([[0.0, 0.0], [2.0, 0.3]], GOALS[1])
-    counts = SkillCounts(jnp.array([0.2, 0.8]), jnp.int32(0))
     scales = [
-        objective.entropy_scale(counts, one._replace(skill=one.skill._replace(index=jnp.int32(index))))
+        objective.entropy_scale(jnp.array([0.2, 0.8]), one._replace(skill=one.skill._replace(index=jnp.int32(index))))
         for index in (0, 1)
     ]
     np.testing.assert_allclose(scales, [1 + 10 * (0.5 - 0.2), 1.0])
-
-
-def test_the_extra_entropy_is_off_in_the_last_third_of_each_of_five_phases():
-    """30 iterations: phases of 6, of which the last two have none."""
-    config = dataclasses.replace(PLAIN, entropy_boost=10.0, ppo=dataclasses.replace(PLAIN.ppo, iterations=30))
-    objective = edl_objective(SKILLS, EuclideanDistance(), config, CORRIDOR)
-    one = episode([[0.0, 0.0], [2.0, 0.3]], GOALS[0])
-    counts = [SkillCounts(jnp.array([0.2, 0.8]), jnp.int32(i)) for i in range(30)]
-    scales = [objective.entropy_scale(each, one) for each in counts]
-    np.testing.assert_allclose(scales, 5 * [4.0, 4.0, 4.0, 4.0, 1.0, 1.0], rtol=1e-6)
 
 
 def test_training_stops_at_a_goal_success_that_neither_run_reached(learned):
