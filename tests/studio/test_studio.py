@@ -201,18 +201,24 @@ def test_draw_a_maze_run_it_kill_the_server_and_resume(browser, tmp_path):
         page.get_by_label("More settings").fill(json.dumps(TINY))
         page.get_by_role("button", name="Run", exact=True).click()
         page.wait_for_url("**/run/drawn", timeout=120_000)
-        seen: list[float] = []
+        coverages: list[float] = []
+        iterations: set[int] = set()
 
         def learns() -> bool:
-            coverage = page.locator(".card.live").get_attribute("data-coverage")
-            if coverage is not None and float(coverage) not in seen:
-                seen.append(float(coverage))
-            shown = page.locator(".card.live").get_attribute("data-rollouts")
-            return shown == "12" and bool(re.match(r"learn \d+ of", page.locator(".facts").inner_text()))
+            live = page.locator(".card.live")
+            coverage = live.get_attribute("data-coverage")
+            if coverage is not None:
+                coverages.append(float(coverage))
+            learning = re.match(r"learn (\d+) of", page.locator(".facts").inner_text())
+            if learning and live.get_attribute("data-rollouts") == "12":
+                iterations.add(int(learning[1]))
+            return len(iterations) > 1  # the page follows the run
 
-        wait_for(learns, "the run does not learn")
-        assert len(seen) > 1
-        assert seen == sorted(seen)
+        # How often the page shows coverage depends on the machine: exploring takes a second or less.
+        wait_for(learns, "the page does not follow the run")
+        assert coverages
+        assert coverages == sorted(coverages)
+        assert coverages[-1] > 0
         folder = Folder(tmp_path / "drawn")
         process.kill()
         process.wait()
