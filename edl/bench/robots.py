@@ -16,6 +16,7 @@ import jax
 from edl.bench.ours import Compiled
 from edl.bench.timing import Contestant, Row, Timed
 from edl.envs.base import Env
+from edl.envs.mjx.library import INSTALL
 from edl.explore.beyond import BeyondConfig, beyond
 from edl.explore.random_walk import random_action
 from edl.interop import brax_peer
@@ -34,8 +35,8 @@ STEPS = 50
 ITERATIONS = 6
 """Iterations of training per call."""
 ENV_ALONE, TRAINING, BRAX = "robot alone", "robot training", "Brax PPO"
-NO_MJX = "robots: mujoco and mujoco-mjx are not installed. `pip install edl[mjx]` installs them."
-NO_BRAX = "Brax's PPO on the same robot: not installed. `pip install edl[bench]` installs it."
+NO_MJX = f"robots: mujoco and mujoco-mjx are not installed ({INSTALL})."
+NO_BRAX = "Brax's PPO on the same robot: Brax is not installed (in a checkout, pip install '.[bench]')."
 
 Maker = Callable[[], list[Contestant]]
 

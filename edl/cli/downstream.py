@@ -44,7 +44,7 @@ class Options:
     num_goals: int = 8
     """Number of tasks. Each has its own goal and its own controller."""
     radius: float = 0.0
-    """Distance within which a goal is reached: in cells of a maze, in units if all features are lengths (robots in the
+    """Distance within which a goal is reached: in cells of a maze, in units if the features are a place (robots in the
     open), or else in standard deviations of the features. 0: that of goal_success."""
     seed: int = 0
     """Seed of the choice of goals."""

@@ -59,8 +59,8 @@ class Env(eqx.Module):
         return False
 
     @property
-    def features_are_lengths(self) -> bool:
-        """Whether all features are positions in the world. They then share a unit, which angles do not."""
+    def features_are_place(self) -> bool:
+        """Whether all features say where the agent is, in one unit of which it can travel many."""
         return False
 
     @property

@@ -59,8 +59,8 @@ class TimedEnv(EnvWrapper):
     feature_size: int = eqx.field(static=True)
 
     @property
-    def features_are_lengths(self) -> bool:
-        return self.inner.features_are_lengths
+    def features_are_place(self) -> bool:
+        return self.inner.features_are_place
 
     @property
     def sample_states(self) -> Callable[[Key, int], Float[Array, "n s"]]:

@@ -3,7 +3,7 @@
 | env | a goal is reached within |
 |---|---|
 | a maze, also with a robot in it | 0.5 cells |
-| another env whose features are lengths, e.g. a robot's x and y | 1 unit, as in the literature on Ant and HalfCheetah |
+| another env whose features say where the agent is (`Env.features_are_place`) | 1 unit, as for Ant and HalfCheetah |
 | any other env | 0.5 standard deviations of the explored features, which have no common unit |
 """
 
@@ -34,4 +34,4 @@ def success_of(env: Env) -> Success:
     """When a goal is reached in this env."""
     if isinstance(env, Maze | MjxMaze):
         return IN_MAZE
-    return IN_OPEN if env.features_are_lengths else WITHOUT_UNIT
+    return IN_OPEN if env.features_are_place else WITHOUT_UNIT

@@ -1,6 +1,6 @@
 """The protocol of METRA and CSF for robots in the open: where do skills go, and do they go where they are told?
 
-For envs in JAX without a maze, whose one or two features are positions in units (`floor_protocol_applies`). All
+For envs in JAX without a maze, whose one or two features say where the agent is (`floor_protocol_applies`). All
 rollouts use the deterministic policy.
 
 * *Floor coverage* (Park et al., 2024): `NUM_ROLLOUTS` rollouts with one random skill each, and the number of unique
@@ -16,10 +16,10 @@ rollouts use the deterministic policy.
 There are four sets of goals. ``reached``: uniform over what the run itself has reached, which is the visited set of
 its explorer, or else the cells of its coverage rollouts. ``disc``: uniform in a disc (or interval) of radius
 `DISC_RADIUS` around the start, the same for all runs. ``far``: CSF's box, +-50 with two features and +-100 with one.
-``directions``: random directions, each told as a goal that is `OUT_OF_REACH` times as far away as the farthest states
-that the run has reached. The coverage of these rollouts compares methods with and without goals better than that of
-random skills: a policy that was told a near goal stays near, and METRA's skills, which are directions, always go as far
-as they can.
+``directions``: random directions, each told as a goal that is `OUT_OF_REACH` times as far away as the radius that 99 %
+of the states that the run has reached are within. The coverage of these rollouts compares methods with and without
+goals better than that of random skills: a policy that was told a near goal stays near, and METRA's skills, which are
+directions, always go as far as they can.
 
 *Skills and their own goals*: if every skill has a goal (EDL), the deterministic rollouts of the K skills in turn, and
 how near they end to it.
@@ -84,8 +84,8 @@ class Trials(NamedTuple):
 
 
 def floor_protocol_applies(env: Env, layout: Layout | None) -> bool:
-    """Whether the protocol applies: an env in JAX without a maze, with one or two features that are lengths."""
-    return layout is None and env.features_are_lengths and env.feature_size in FAR
+    """Whether the protocol applies: an env in JAX without a maze, with one or two features that are positions."""
+    return layout is None and env.features_are_place and env.feature_size in FAR
 
 
 def accepts_goals(policy: SkillPolicy) -> bool:

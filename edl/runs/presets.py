@@ -213,7 +213,7 @@ def in_parts(iterations: int, facts: Facts) -> int:
 def jax_learner(facts: Facts) -> learn.LearnConfig:
     """Stage 3: progress to the goals, from the policy of the explorer if it has one.
 
-    Features that are lengths share a unit, so distance is Euclidean (in a maze: walking distance). Other features have
+    Features that are a place share a unit, so distance is Euclidean (in a maze: walking distance). Other features have
     no common unit. From scratch, learning takes about as many steps as exploring.
     """
     explorer = facts.config.explorer

@@ -16,7 +16,7 @@ from edl.learn import LearnConfig
 from edl.learn.distance import EuclideanDistance
 from edl.learn.learn import edl_objective
 from edl.nets.normalise import Normaliser
-from tests.envs.mjx.models import ARM, BALL, write
+from tests.envs.mjx.models import BALL, write
 from tests.explore.thruster import Thruster
 from tests.learn.episodes import episode
 
@@ -33,14 +33,6 @@ def test_the_unit_depends_on_the_env(tmp_path):
     assert success_of(maze("square")) == Success(0.5, "cells")
     assert success_of(Thruster()) == Success(0.5, "standard deviations")
     assert success_of(ball(tmp_path)) == Success(1.0, "units")
-
-
-@pytest.mark.parametrize(
-    ("features", "lengths"), [("hand", True), ("crate.x,crate.y", True), ("shoulder", False), ("hand,wrist", False)]
-)
-def test_angles_are_no_lengths(tmp_path, features, lengths):
-    pytest.importorskip("mujoco.mjx")
-    assert make_env(write(tmp_path, ARM), features=features).features_are_lengths == lengths
 
 
 def test_learning_counts_a_success_within_the_same_distance(tmp_path):

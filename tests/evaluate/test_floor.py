@@ -146,8 +146,8 @@ def test_the_protocol_is_for_open_ground_with_one_or_two_features():
     assert NUM_ROLLOUTS == 48
 
 
-@pytest.mark.parametrize(("features", "applies"), [("0", True), ("0,1", True), ("2", False), ("0,2", False)])
-def test_the_protocol_is_for_lengths_and_not_for_angles(features, applies):
+@pytest.mark.parametrize(("features", "applies"), [("0", True), ("0,1", False), ("2", False), ("0,2", False)])
+def test_the_protocol_is_for_places_and_not_for_heights_and_angles(features, applies):
     pytest.importorskip("mujoco.mjx")
     assert floor.floor_protocol_applies(make_env("half_cheetah", features=features), None) == applies
 

@@ -25,7 +25,7 @@ class Plane(Env):
     observation_size: int = eqx.field(static=True, default=3)
 
     @property
-    def features_are_lengths(self) -> bool:
+    def features_are_place(self) -> bool:
         return True
 
     @property

@@ -18,14 +18,18 @@ from edl.envs.mjx.env import MjxEnv, MjxMaze
 
 def check_physics(tree: PyTree, result: PyTree, when: str) -> None:
     """Raise an `EnvError` if ``result`` has a NaN and there is a robot in ``tree``. ``when`` says when it was found."""
-    names = [env.physics.name for env in robots_in(tree)]
+    robots = robots_in(tree)
     numbers = [leaf for leaf in jax.tree.leaves(result) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-    if not names or not numbers or not bool(_any_nan(numbers)):
+    if not robots or not numbers or not bool(_any_nan(numbers)):
         return
+    physics = robots[0].physics
+    remedies = ["'?divergence=rest'"] if physics.settings.divergence == "error" else []
+    remedies += ["'?physics=exact'"] if physics.settings.physics == "fast" else []
+    remedies += ["a smaller timestep in the XML"]
     raise EnvError(
-        f"env {names[0]!r} has NaN in its state {when}: its physics diverged, or training did. Earlier checkpoints and "
-        "finished stages are kept. For the physics, use '?physics=exact', or a smaller timestep in the XML of your own "
-        "model. For training, lower the learning rate."
+        f"env {physics.name!r} has NaN in its state {when}: its physics diverged, or training did. Earlier checkpoints "
+        f"and finished stages are kept. For the physics, use {' or '.join(remedies)}. For training, lower the learning "
+        "rate."
     )
 
 

@@ -10,8 +10,8 @@ from jaxtyping import Array, Float
 from edl.envs.base import Box, Env, Step
 from edl.envs.features import Features, select_features
 from edl.envs.maze import Maze
-from edl.envs.mjx.features import are_lengths, are_place_on_floor
 from edl.envs.mjx.physics import Physics, PhysicsState
+from edl.envs.mjx.travel import are_place, are_place_on_floor
 from edl.envs.mjx.view import own_view, turned
 from edl.envs.mjx.walls import UNITS_PER_CELL, WallMap
 from edl.types import Key
@@ -39,8 +39,8 @@ class MjxEnv(Env):
         return self.physics.action_space
 
     @property
-    def features_are_lengths(self) -> bool:
-        return are_lengths(self.selection, self.physics.model)
+    def features_are_place(self) -> bool:
+        return are_place(self.selection, self.physics.model, self.physics.bodies)
 
     @property
     def features_are_place_on_floor(self) -> bool:

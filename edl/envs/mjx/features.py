@@ -1,4 +1,4 @@
-"""The features of a MuJoCo model by name: ``--features "x,y"``, ``"gripper.x,gripper.y"`` or ``"0,1"``.
+"""The features of a MuJoCo model by name: ``--features "torso.x,torso.y"``, ``"shoulder,elbow"`` or ``"0,1"``.
 
 A feature is one of
 
@@ -11,8 +11,6 @@ A name that both a joint and a body have means the joint.
 """
 
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from edl.config import ConfigError
 from edl.envs.features import Features, count_features, parse_features
@@ -52,38 +50,6 @@ def choose_features(features: str | Features | None, model: Any, name: str) -> C
     return ChosenFeatures(tuple(parts), dims, bodies, size + 3 * len(bodies), len(dims))
 
 
-def are_lengths(selection: Features, model: Any) -> bool:
-    """Whether the features are positions of slide joints, free joints or bodies. Not known of a Python function."""
-    if callable(selection):
-        return False
-    kinds = load_library().mujoco.mjtJoint
-    sizes = {kinds.mjJNT_FREE: 3, kinds.mjJNT_SLIDE: 1}
-    lengths = set(range(model.nq + model.nv, max(selection, default=0) + 1))  # the bodies
-    for kind, first in zip(model.jnt_type, model.jnt_qposadr, strict=True):
-        lengths |= set(range(first, first + sizes.get(kinds(kind), 0)))
-    return set(selection) <= lengths
-
-
-def are_place_on_floor(selection: Features, model: Any) -> bool:
-    """Whether the features are x and y of the only thing that moves, on a level floor without anything fixed to it.
-
-    Then nothing depends on the place or on the heading: what a robot has learned in one place holds in all of them.
-    """
-    if callable(selection) or selection != (0, 1):
-        return False
-    joint, geom = load_library().mujoco.mjtJoint, load_library().mujoco.mjtGeom
-    fixed = model.geom_bodyid == 0
-    level = np.abs(model.geom_quat[fixed][:, 1:3]).max(initial=0.0) < 1e-6  # rotations about z at most
-    sideways = np.any(model.opt.gravity[:2]) or np.any(model.opt.wind[:2])
-    return bool(
-        model.jnt_type[0] == joint.mjJNT_FREE
-        and np.all(model.body_rootid[1:] == model.jnt_bodyid[0])
-        and np.all(model.geom_type[fixed] == geom.mjGEOM_PLANE)
-        and level
-        and not sideways
-    )
-
-
 class _Names:
     """Looks up names in a model, and collects the bodies that were named."""
 
@@ -108,9 +74,11 @@ class _Names:
             return (self._position_of(joint)[AXES[axis]],)
         if dot and axis in AXES and body >= 0:
             return (self._place(body)[AXES[axis]],)
+        last = self.model.nq + self.model.nv - 1
         raise ConfigError(
             f"features of env {self.name!r} must be joints or bodies of its model, or dimensions of the observation "
-            f"(got {part!r}). Its joints are {self._all_names('joint')}; its bodies are {self._all_names('body')}."
+            f"(got {part!r}). Its joints are {self._all_names('joint')}; its bodies are {self._all_names('body')}. "
+            f"NAME.x, NAME.y and NAME.z are coordinates of a body or of a free joint; dimensions are 0 to {last}."
         )
 
     def _find(self, name: str) -> tuple[int, int]:
@@ -135,7 +103,7 @@ class _Names:
 
     def _all_names(self, kind: str) -> str:
         count, get = (self.model.njnt, self.model.joint) if kind == "joint" else (self.model.nbody, self.model.body)
-        return ", ".join(get(i).name or "(no name)" for i in range(count))
+        return ", ".join(name for i in range(count) if (name := get(i).name)) or "without names"
 
 
 def _is_number(part: str) -> bool:

@@ -75,7 +75,7 @@ class PhysicsState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Physics:
-    """A model and how it is simulated. ``xml`` is its text, and ``folder`` the folder of its meshes.
+    """A model and how it is simulated. ``xml`` is its text.
 
     ``bodies`` are the bodies whose positions are part of the state. ``wall_geoms`` are the four geoms that `move_walls`
     moves, if the robot is in a maze. ``spec`` is the model as it was given, and ``model`` has the settings of the
@@ -85,7 +85,6 @@ class Physics:
 
     name: str
     xml: str
-    folder: str
     settings: Settings
     bodies: tuple[int, ...]
     wall_geoms: tuple[int, ...]
@@ -172,7 +171,6 @@ def build_physics(
     spec: Any,
     settings: Settings,
     *,
-    folder: str = "",
     bodies: tuple[int, ...] = (),
     wall_geoms: tuple[str, ...] = (),
 ) -> Physics:
@@ -194,7 +192,6 @@ def build_physics(
     return Physics(
         name=name,
         xml=model_text(spec),
-        folder=folder,
         settings=settings,
         bodies=bodies,
         wall_geoms=tuple(model.geom(geom).id for geom in wall_geoms),
@@ -206,7 +203,7 @@ def build_physics(
 
 
 def parse_spec(name: str, xml: str, folder: str = "") -> Any:
-    """An ``MjSpec`` from the text of a model. ``folder`` is where its meshes are."""
+    """An ``MjSpec`` from the text of a model. Files that it names by a relative path are in ``folder``."""
     library = load_library()
     try:
         spec = library.mujoco.MjSpec.from_string(xml)
@@ -236,11 +233,17 @@ def model_text(spec: Any) -> str:
 
 def invalid_model(name: str, error: Exception) -> ConfigError:
     reason = " ".join(str(error).split())
+    if "opening file" in reason:
+        return ConfigError(
+            f"the model of env {name!r} needs a file that cannot be read ({reason}). Put the file there, or correct "
+            "its path in the XML."
+        )
     return ConfigError(f"the model of env {name!r} is not valid MuJoCo XML ({reason}). Correct the file.")
 
 
 def check_supported(name: str, model: Any) -> None:
-    """Reject models that have nothing to control, or whose state is more than a `PhysicsState`."""
+    """Reject models in which nothing can move, or whose state is more than a `PhysicsState`."""
+    check(model.nv > 0, f"the model of env {name!r} must have joints (got none). Add a <joint> to a <body> of the XML.")
     check(model.nu > 0, f"the model of env {name!r} must have actuators (got none). Add an <actuator> to the XML.")
     check(
         model.nhistory == 0 and model.npluginstate == 0,

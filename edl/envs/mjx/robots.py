@@ -20,7 +20,15 @@ from edl.envs.maze import maze
 from edl.envs.mjx.env import MjxEnv, MjxMaze
 from edl.envs.mjx.features import choose_features
 from edl.envs.mjx.library import load_library, read_gym_model
-from edl.envs.mjx.physics import Settings, build_physics, compile_spec, invalid_model, model_text, parse_spec
+from edl.envs.mjx.physics import (
+    Settings,
+    build_physics,
+    check_supported,
+    compile_spec,
+    invalid_model,
+    model_text,
+    parse_spec,
+)
 from edl.envs.mjx.walls import WALL_NAMES, add_near_walls, wall_map
 from edl.envs.random_maze import cell_distances, is_random
 
@@ -139,11 +147,14 @@ def robot_from_model(name: str, xml: str, features: str | Features | None = None
     """A user's own model. ``xml`` is its text, as `read_model` returns it."""
     parts = parse_name(name)
     folder = str(pathlib.Path(parts.place).parent)
-    return _mjx_env(name, parse_spec(name, xml, folder), parts.settings, features, horizon, folder)
+    return _mjx_env(name, parse_spec(name, xml, folder), parts.settings, features, horizon)
 
 
 def read_model(name: str) -> str:
-    """The text of the model that a name gives, with included files. Meshes stay in their own files."""
+    """The text of the model that a name gives, with included files. Meshes and textures stay in their own files.
+
+    The text has the absolute paths of their folders, so that it can be read from any working directory.
+    """
     library, path = load_library(), pathlib.Path(parse_name(name).place)
     check(
         path.is_file(),
@@ -154,15 +165,20 @@ def read_model(name: str) -> str:
     except ValueError as error:
         raise invalid_model(name, error) from error
     compile_spec(name, spec)
+    folder = path.parent.resolve()
+    if any(each.file for each in (*spec.meshes, *spec.hfields, *spec.skins)):
+        spec.meshdir = str(folder / spec.meshdir)
+    if any(each.file for each in spec.textures):
+        spec.texturedir = str(folder / spec.texturedir)
     return model_text(spec)
 
 
-def _mjx_env(
-    name: str, spec: Any, settings: Settings, features: str | Features | None, horizon: int, folder: str = ""
-) -> MjxEnv:
-    chosen = choose_features(features, compile_spec(name, spec), name)
+def _mjx_env(name: str, spec: Any, settings: Settings, features: str | Features | None, horizon: int) -> MjxEnv:
+    model = compile_spec(name, spec)
+    check_supported(name, model)
+    chosen = choose_features(features, model, name)
     return MjxEnv(
-        physics=build_physics(name, spec, settings, folder=folder, bodies=chosen.bodies),
+        physics=build_physics(name, spec, settings, bodies=chosen.bodies),
         chosen_features=chosen.written,
         selection=chosen.selection,
         horizon=horizon or HORIZON,

@@ -12,7 +12,7 @@ from edl.envs.mjx.reference import ReferenceRobot
 from edl.envs.mjx.robots import RobotName, is_robot, parse_name
 from edl.interop.env_names import is_maze, layout_for, make_env, needs_import, remember_factory, text_to_keep
 from tests.compiling import jit
-from tests.envs.mjx.models import one, play, write
+from tests.envs.mjx.models import BALL, one, play, write
 
 pytest.importorskip("mujoco.mjx")
 
@@ -164,3 +164,35 @@ def test_the_ant_moves_as_in_mujoco(tmp_path):
     for i in range(3):
         expected = robot.play(one(starts, i), np.asarray(actions[i]))[1:]
         np.testing.assert_allclose(played[i, :, :15], expected[:, :15], atol=0.02)
+
+
+MESHED = BALL.replace("<worldbody>", '<asset><mesh name="hull" file="hull.obj"/></asset><worldbody>').replace(
+    '<geom size="0.5"', '<geom type="mesh" mesh="hull" contype="0"'
+)
+TETRAHEDRON = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+
+
+@pytest.mark.parametrize("meshes", ["", "meshes"])
+def test_a_kept_model_finds_its_meshes_from_any_folder(tmp_path, monkeypatch, meshes):
+    home = tmp_path / "home"
+    (home / meshes).mkdir(parents=True)
+    (home / meshes / "hull.obj").write_text(TETRAHEDRON)
+    xml = MESHED.replace("<option", f'<compiler meshdir="{meshes}"/><option') if meshes else MESHED
+    write(home, xml)
+    monkeypatch.chdir(home)
+    kept = text_to_keep("mjx:robot.xml")
+    monkeypatch.chdir(tmp_path)
+    assert make_env("mjx:robot.xml", maze=kept).observation_size == 4
+
+
+@pytest.mark.parametrize(
+    ("xml", "message"),
+    [
+        (MESHED, "needs a file that cannot be read .*hull.obj.* correct its path in the XML"),
+        ("<mujoco>", "is not valid MuJoCo XML"),
+        ("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>", r"must have joints \(got none\)"),
+    ],
+)
+def test_a_model_that_cannot_be_used_is_rejected(tmp_path, xml, message):
+    with pytest.raises(ConfigError, match=message):
+        make_env(write(tmp_path, xml))
