@@ -8,6 +8,7 @@ jobs that were stopped.
 
 import contextlib
 import json
+import math
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
@@ -65,6 +66,9 @@ RUNS = "build/tables"
 WAIT_SECONDS = 3600.0
 SLOW_LEARNER = "sac"
 """Jobs with this learner start first, because they take longest."""
+CPU_LANES = 10
+"""Maximum number of lanes of a job on a CPU, where a core runs one lane after the other: smaller jobs keep all cores
+busy, and their results are written earlier."""
 
 
 @runtime_checkable
@@ -202,16 +206,33 @@ def label_of(row: Row) -> tuple[str, str, str]:
     return row.table, row.key, row.identity
 
 
-def jobs_of(rows: Sequence[Row]) -> list[Job]:
-    """Rows grouped by their table and their programs. Slow jobs come first, and of these the ones that are tuned."""
+def jobs_of(rows: Sequence[Row], max_lanes: int | float = math.inf) -> list[Job]:
+    """Rows grouped by their table and their programs. Slow jobs come first, and of these the ones that are tuned.
+
+    A group with more lanes than ``max_lanes`` is several jobs, unless its rows have a runner.
+    """
     groups: dict[Hashable, list[Row]] = {}
     for row in rows:
         key = (row.table, program_key(row.config), row.until, row.measure, row.prepare, row.key if row.alone else None)
         if row.runner is not None:
             key = (row.table, row.config.env, shared_stage(row))
         groups.setdefault(key, []).append(row)
-    jobs = [Job(tuple(group)) for group in groups.values()]
+    jobs = [Job(part) for group in groups.values() for part in split_by_lanes(group, max_lanes)]
     return sorted(jobs, key=lambda job: (not job.is_slow, job.rows[0].table == TUNING))
+
+
+def split_by_lanes(rows: Sequence[Row], max_lanes: int | float) -> list[tuple[Row, ...]]:
+    """The rows in parts of at most ``max_lanes`` lanes, but of one row at least; in one part if they have a runner."""
+    if rows[0].runner is not None:
+        return [tuple(rows)]
+    parts: list[tuple[Row, ...]] = []
+    lanes = math.inf
+    for row in rows:
+        lanes += row.config.num_seeds
+        if lanes > max_lanes or not parts:
+            parts, lanes = [*parts, ()], row.config.num_seeds
+        parts[-1] = (*parts[-1], row)
+    return parts
 
 
 def shared_stage(row: Row) -> str:
@@ -225,6 +246,7 @@ class Scheduler:
     def __init__(self, path: Path, jobs: int):
         self.path = path
         self.executor = ProcessExecutor(jobs) if jobs > 1 else LocalExecutor()
+        self.max_lanes = CPU_LANES if jax.default_backend() == "cpu" else math.inf
         self.attempted: set[tuple[str, str, str]] = set()
 
     def close(self) -> None:
@@ -263,7 +285,7 @@ class Scheduler:
         """The jobs that can start: rows that are defined, not finished, and were not attempted before."""
         rows = {label_of(row): row for name in names for row in TABLES[name].rows(settings, records)}
         missing = [label for label, row in rows.items() if not is_finished(row, records)]
-        return jobs_of([rows[label] for label in missing if label not in self.attempted])
+        return jobs_of([rows[label] for label in missing if label not in self.attempted], self.max_lanes)
 
     def submit(self, job: Job) -> None:
         """Start a job in a worker, or keep it until `run` waits for it in this process."""
