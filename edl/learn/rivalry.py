@@ -41,7 +41,8 @@ def antigoal(distance: Distance, radius: float | Scalar, episode: Episode) -> Fl
 def rival_weight(distance: Distance, radius: float | Scalar, epsilon: float | Scalar, episode: Episode) -> Scalar:
     """1 if this sibling trains the policy, else 0."""
     goal, rival = episode.skill.goal, antigoal(distance, radius, episode)
-    own = distance.along(episode.features, goal)[episode.length]
+    to_goal = distance.along(episode.features, goal)[episode.length]
     between = distance.along(episode.features, rival)[episode.length]
-    other = distance.along(rival[None], goal)[0]
-    return ((own >= other) | (between < epsilon) | (own <= radius)).astype(jnp.float32)
+    # A walking distance from one state differs from the one along the episode. Siblings compare by the first.
+    own, other = (distance.along(end[None], goal)[0] for end in (episode.features[episode.length], rival))
+    return ((own >= other) | (between < epsilon) | (to_goal <= radius)).astype(jnp.float32)
