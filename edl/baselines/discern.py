@@ -29,7 +29,7 @@ import optax
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.goal_skills import check_whole_episodes, goal_skill, start_states, with_example_goals
+from edl.baselines.goal_skills import goal_skill, start_states, with_example_goals
 from edl.baselines.skill_priors import unit_vector
 from edl.config import config
 from edl.envs.base import Env
@@ -39,7 +39,7 @@ from edl.nets.optim import Trained, gradient_step, new_trained
 from edl.objective import Objective, goal_metrics
 from edl.program import Program
 from edl.rl.replay import Replay, add, empty_replay, read, sample
-from edl.rl.sac import SACConfig, sac
+from edl.rl.sac import SACConfig, check_whole_episodes, sac
 from edl.types import Key, Metrics, Scalar
 
 

@@ -13,14 +13,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy, TargetAsGoal
-from edl.config import check
 from edl.envs.base import Env
 from edl.envs.rollout import Skill
 from edl.graph.landmarks import farthest_points
 from edl.nets.linalg import squared_distances
 from edl.nets.quantiser import lloyd
 from edl.program import Program
-from edl.rl.sac import SACConfig, SACState
+from edl.rl.sac import SACState
 from edl.types import Key
 
 LLOYD_STEPS = 50
@@ -39,15 +38,6 @@ def start_states(key: Key, env: Env, num: int) -> Float[Array, "n s"]:
 def start_observations(key: Key, env: Env, num: int) -> Float[Array, "n o"]:
     """Observations of ``num`` start states."""
     return jax.vmap(lambda key: env.observe(env.reset(key)))(jax.random.split(key, num))
-
-
-def check_whole_episodes(config: SACConfig) -> None:
-    """Reject replayed steps for a method that learns from the states in which episodes end."""
-    check(
-        config.objective_batch_size == 0,
-        f"sac.objective_batch_size must be 0 (got {config.objective_batch_size}), because this method learns from the "
-        "last states of whole episodes. Leave sac.objective_batch_size at its default.",
-    )
 
 
 def with_example_goals(

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from edl.artifacts import SkillPolicy
-from edl.baselines.goal_skills import check_whole_episodes, goal_skill, start_states, with_example_goals
+from edl.baselines.goal_skills import goal_skill, start_states, with_example_goals
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
@@ -35,7 +35,7 @@ from edl.nets.density import fit_kde
 from edl.objective import Objective, goal_metrics, per_visit
 from edl.program import Program
 from edl.rl.replay import Replay, add, empty_replay, read, sample
-from edl.rl.sac import SACConfig, sac
+from edl.rl.sac import SACConfig, check_whole_episodes, sac
 from edl.types import Key, Metrics, Scalar
 
 

@@ -38,7 +38,7 @@ from edl.program import Program, StoppingState, stop_at_target
 from edl.rl.deadlines import DeadlineStart, Hindsight, check_timed, deadline_sac, goal_code, replay_in_hindsight
 from edl.rl.playing import flat_observations
 from edl.rl.replay import Replay, Transition, add, empty_replay, to_transitions
-from edl.rl.sac import SACConfig, SACStart, SACState, sac
+from edl.rl.sac import SACConfig, SACStart, SACState, check_whole_episodes, sac
 from edl.types import Key, Metrics
 
 NEIGHBOURHOOD = 0.5
@@ -101,8 +101,8 @@ def hindsight(env: Env, config: HindsightConfig) -> Program[StoppingState, State
     """Learn to be at visited states on time; p(s) is nearly uniform over those that are reached on purpose."""
     check_timed(env)
     objective = hindsight_objective(env, config)
-    settings = dataclasses.replace(config.sac, objective_batch_size=0)  # it records whole episodes
-    learner = sac(env, objective, settings, codes=jnp.zeros((1, env.feature_size)))
+    check_whole_episodes(config.sac)
+    learner = sac(env, objective, config.sac, codes=jnp.zeros((1, env.feature_size)))
 
     def init(key: Key) -> SACState:
         learner_key, play_key, visit_key, goal_key = jax.random.split(key, 4)

@@ -288,9 +288,23 @@ def check_config(env: Env, objective: Objective, config: SACConfig) -> None:
         "counts the entropy of later steps. Leave value_network at its default, or set entropy_in_value to true.",
     )
     check(
+        config.bootstrap or objective.rewrite is None,
+        "bootstrap must be true for an objective with 'rewrite' (got False), because it decides itself which of the "
+        "transitions that it returns have no next state. Leave bootstrap at its default.",
+    )
+    check(
         objective.rewrite is None or objective.relabel is keep_skill,
         "an objective must set 'relabel' or 'rewrite' (got both), because 'rewrite' returns whole transitions with "
         "their skills. Leave one of them at its default.",
+    )
+
+
+def check_whole_episodes(config: SACConfig) -> None:
+    """Reject replayed steps for an objective that learns from whole episodes, such as from where they end."""
+    check(
+        config.objective_batch_size == 0,
+        f"sac.objective_batch_size must be 0 (got {config.objective_batch_size}), because this method learns from "
+        "whole episodes. Leave sac.objective_batch_size at its default.",
     )
 
 

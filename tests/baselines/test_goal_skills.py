@@ -1,18 +1,30 @@
 """Example goals are spread over the candidates, and goal metrics use the last valid state."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from edl.artifacts import SkillModel
 from edl.baselines.discern import DiscernConfig, discern
 from edl.baselines.goal_skills import initial_centroids, medoids
 from edl.baselines.skewfit import SkewFitConfig, skewfit
 from edl.config import ConfigError
+from edl.envs.clock import timed_env
 from edl.envs.gridworld import gridworld
 from edl.envs.rollout import Episode, Skill
+from edl.explore.hindsight import HindsightConfig, hindsight
+from edl.learn import LearnConfig, learn
+from edl.learn.distance import EuclideanDistance
 from edl.objective import goal_metrics
 from edl.rl.sac import SACConfig
+
+
+def sac_learner(env, config):
+    skills = SkillModel.from_goals([[0.0, 1.0], [1.0, 0.0]])
+    return learn(env, skills, EuclideanDistance(), dataclasses.replace(config, algorithm="sac"))
 
 
 def test_farthest_points_by_hand():
@@ -40,7 +52,10 @@ def test_success_means_ending_near_the_goal():
     assert found["goal_success"] == 0.5
 
 
-@pytest.mark.parametrize(("build", "config"), [(discern, DiscernConfig), (skewfit, SkewFitConfig)])
-def test_methods_that_learn_from_last_states_reject_replayed_steps(build, config):
+@pytest.mark.parametrize(
+    ("build", "config"),
+    [(discern, DiscernConfig), (skewfit, SkewFitConfig), (hindsight, HindsightConfig), (sac_learner, LearnConfig)],
+)
+def test_methods_that_learn_from_whole_episodes_reject_replayed_steps(build, config):
     with pytest.raises(ConfigError, match=r"sac.objective_batch_size must be 0 \(got 64\)"):
-        build(gridworld(5, 5, 9), config(sac=SACConfig(objective_batch_size=64)))
+        build(timed_env(gridworld(5, 5, 9)), config(sac=SACConfig(objective_batch_size=64)))

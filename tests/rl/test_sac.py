@@ -304,6 +304,13 @@ def test_sac_rejects_a_value_network_that_would_ignore_other_settings():
         sac(OneStep(), objective_of(lambda s: s[0]), config, codes=CODES)
 
 
+def test_sac_rejects_time_limits_as_ends_for_an_objective_that_decides_where_episodes_end():
+    objective, config = objective_of(lambda s: s[0], rewrite=rewrite), dataclasses.replace(TINY, bootstrap=False)
+    with pytest.raises(ConfigError, match=r"bootstrap must be true for an objective with 'rewrite' \(got False\)"):
+        sac(OneStep(), objective, config, codes=CODES)
+    sac(OneStep(), objective, TINY, codes=CODES)
+
+
 def test_sac_rejects_an_objective_that_changes_replayed_steps_in_two_ways():
     objective = objective_of(lambda s: s[0], rewrite=rewrite, relabel=lambda key, state, step, later: step.skill)
     with pytest.raises(ConfigError, match=r"must set 'relabel' or 'rewrite' \(got both\)"):
