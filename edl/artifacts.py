@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from edl.config import check
 from edl.envs.base import Discrete, Env
@@ -24,18 +24,27 @@ from edl.nets.normalise import Normaliser, fit_normaliser
 from edl.nets.quantiser import nearest
 from edl.types import Key, Scalar
 
+NUM_RESETS = 16
+"""Number of episodes that an explorer plays from a reset before it may restore states."""
+
 
 class Experience(eqx.Module):
     """The episodes that an explorer played, in the order of play; all of them, or a uniform sample (``sampled``).
 
     ``paths`` are the features of the states of ``e`` episodes; only the first ``lengths[i] + 1`` entries of row i are
-    real. The arrays have their full size from the start: episodes that are not played yet have length 0.
+    real. The arrays have their full size from the start: episodes that are not played yet have length 0. The first
+    `NUM_RESETS` episodes of an explorer begin at a reset.
     """
 
     paths: Float[Array, "*seeds e t1 s"]
     actions: Array
     lengths: Int[Array, "*seeds e"]
     sampled: bool = eqx.field(static=True, default=False)
+
+    @property
+    def valid(self) -> Bool[Array, "*seeds e t"]:
+        """Which steps were made. The others are padding after the end of an episode."""
+        return jnp.arange(self.paths.shape[-2] - 1) < self.lengths[..., None]
 
 
 class States(eqx.Module):

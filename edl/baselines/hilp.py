@@ -32,11 +32,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from edl.artifacts import Experience, SkillPolicy, States
+from edl.artifacts import NUM_RESETS, Experience, SkillPolicy, States
 from edl.baselines.directions import DirectionOfTarget
 from edl.baselines.goal_skills import medoids
 from edl.baselines.offline import OfflineState, Transitions, check_offline, draw_transitions, follow, offline_program
-from edl.baselines.pick_rules import NUM_STARTS
 from edl.baselines.skill_priors import unit_vector
 from edl.config import ConfigError, config
 from edl.envs.base import Env
@@ -130,12 +129,9 @@ def hilp(env: Env, states: States, config: HILPConfig) -> Program[OfflineState, 
 
 
 def mean_start(phi: MLP, experience: Experience) -> Float[Array, " z"]:
-    """The mean of phi(s_0) over the first `NUM_STARTS` recorded episodes.
-
-    Not over all, because only the first episodes of `edl.explore.go_explore` begin at a reset.
-    """
-    played = experience.lengths[:NUM_STARTS] > 0
-    return jnp.average(jax.vmap(phi)(experience.paths[:NUM_STARTS, 0]), axis=0, weights=played.astype(jnp.float32))
+    """The mean of phi(s_0) over the first `NUM_RESETS` recorded episodes; later ones may begin at restored states."""
+    played = experience.lengths[:NUM_RESETS] > 0
+    return jnp.average(jax.vmap(phi)(experience.paths[:NUM_RESETS, 0]), axis=0, weights=played.astype(jnp.float32))
 
 
 class TowardGoal(eqx.Module):

@@ -19,6 +19,7 @@ from edl.config import check
 from edl.envs.base import Discrete, Env
 from edl.nets.optim import Trained
 from edl.program import Program
+from edl.rl.replay import draw_places
 from edl.types import Key, Metrics, Scalar
 
 FUTURE = 0.625
@@ -60,27 +61,16 @@ def check_offline(env: Env, states: States, name: str) -> Experience:
     return states.experience
 
 
-def recorded_steps(experience: Experience) -> Bool[Array, "e t"]:
-    """Which steps were made. The others are padding after the end of an episode."""
-    return jnp.arange(experience.paths.shape[1] - 1) < experience.lengths[:, None]
-
-
 def draw_transitions(key: Key, experience: Experience, count: int) -> Transitions:
     """Steps drawn uniformly, each with a goal: a state its episode reached later, or a state of any episode."""
     step_key, later_key, other_key, kind_key = jax.random.split(key, 4)
     lengths = experience.lengths
-    totals = jnp.cumsum(lengths)
-
-    def draw(key: Key) -> tuple[Array, Array]:
-        steps = jax.random.randint(key, (count,), 0, totals[-1])
-        rows = jnp.searchsorted(totals, steps, side="right")
-        return rows, steps - (totals[rows] - lengths[rows])
-
-    rows, times = draw(step_key)
+    ends = jnp.cumsum(lengths)
+    rows, times = draw_places(step_key, ends, count)
     ahead = jax.random.uniform(later_key, (count,)) * (lengths[rows] - times)
     later_times = times + 1 + jnp.floor(ahead).astype(jnp.int32)
     later_times = jnp.minimum(later_times, lengths[rows])
-    other_rows, other_times = draw(other_key)
+    other_rows, other_times = draw_places(other_key, ends, count)
     other = experience.paths[other_rows, other_times + 1]
     is_later = jax.random.uniform(kind_key, (count,)) < FUTURE
     return Transitions(

@@ -14,7 +14,7 @@ from edl.artifacts import Experience, States, empty_experience
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill, empty_skill
 from edl.explore.collect import draw_states, record
-from edl.objective import LearnerView, Objective
+from edl.objective import Objective
 from edl.program import Program
 from edl.rl.ppo import PPOConfig, PPOState, ppo
 from edl.types import Key, Metrics
@@ -43,23 +43,14 @@ def record_experience(env: Env, bonus: Objective, capacity: int) -> Objective:
     def before_rewards(state: RecordingState, episodes: Episode) -> RecordingState:
         return state._replace(learned=bonus.before_rewards(state.learned, episodes))
 
-    def see_learner(state: RecordingState, learner: LearnerView) -> RecordingState:
-        return state._replace(learned=bonus.see_learner(state.learned, learner))
-
     def update(key: Key, state: RecordingState, episodes: Episode) -> tuple[RecordingState, Metrics]:
         learned, metrics = bonus.update(key, state.learned, episodes)
         experience = record(state.experience, episodes, state.episodes)
         return RecordingState(state.key, experience, state.episodes + episodes.valid.shape[0], learned), metrics
 
-    changes: dict[str, Any] = {"init": init, "update": update}
-    changes |= {"before_rewards": before_rewards, "see_learner": see_learner}
-    for name in ("sample", "reward", "privileged", "weight", "entropy_scale", "relabel"):
+    changes: dict[str, Any] = {"init": init, "update": update, "before_rewards": before_rewards}
+    for name in ("sample", "reward", "privileged", "weight", "entropy_scale"):
         changes[name] = of_learned(getattr(bonus, name))
-    if bonus.linear is not None:
-        changes["linear"] = bonus.linear._replace(cumulants=of_learned(bonus.linear.cumulants))
-    for name in ("rewrite", "change_skill"):
-        if getattr(bonus, name) is not None:
-            changes[name] = of_learned(getattr(bonus, name))
     # A learner recognises an optional field that is not in use by its default value.
     defaults = Objective._field_defaults
     in_use = (name for name in changes if name not in defaults or getattr(bonus, name) != defaults[name])

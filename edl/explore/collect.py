@@ -15,6 +15,7 @@ from edl.envs.base import Env
 from edl.envs.rollout import Episode
 from edl.explore.region import Predicate
 from edl.nets.cells import TABLE_SIZE, cell_of
+from edl.rl.replay import draw_places
 from edl.types import Key, Scalar
 
 
@@ -75,24 +76,6 @@ def resample(key: Key, weights: Float[Array, " n"], num_samples: int) -> Int[Arr
     edges = jax.lax.cummax(jnp.where(weights > 0, jnp.cumsum(weights), -jnp.inf))
     ticks = (jnp.arange(num_samples) + jax.random.uniform(tick_key)) / num_samples * edges[-1]
     return order[jnp.searchsorted(edges, ticks)]
-
-
-class Places(NamedTuple):
-    """Where steps or states are in recorded episodes: the rows and the times."""
-
-    rows: Int[Array, " n"]
-    times: Int[Array, " n"]
-
-
-def draw_places(key: Key, ends: Int[Array, " e"], count: int) -> Places:
-    """Draw ``count`` places independently, all with the same probability.
-
-    ``ends`` are the cumulative numbers of places in the rows, so a draw costs a binary search. `resample` visits every
-    row of its weights, which is too much for drawing minibatches from millions of states.
-    """
-    numbers = jax.random.randint(key, (count,), 0, jnp.maximum(ends[-1], 1))
-    rows = jnp.searchsorted(ends, numbers, side="right")
-    return Places(rows, numbers - jnp.where(rows > 0, ends[rows - 1], 0))
 
 
 def draw_visited(key: Key, experience: Experience, count: int) -> Float[Array, "n s"]:

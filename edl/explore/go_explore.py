@@ -9,8 +9,8 @@ at the restored states, not at resets.
 
 Departs from the paper: actions are repeated with probability 0.5 instead of 0.95, because a step here is as long as
 many frames of a game, and an agent that repeats it ends up at a wall; a cell keeps the first state found in it instead
-of the one with the shortest path, because no policy is trained on these paths (phase 2); and one episode of each batch
-begins at a reset, because an env may have many start states.
+of the one with the shortest path, because no policy is trained on these paths (phase 2); and the first `NUM_RESETS`
+episodes and one of each batch begin at a reset, because an env may have many start states.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from edl.artifacts import Experience, States, empty_experience
+from edl.artifacts import NUM_RESETS, Experience, States, empty_experience
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode
@@ -91,7 +91,8 @@ def go_explore(env: Env, config: GoExploreConfig) -> Program[GoExploreState, Sta
         )
 
     def step(state: GoExploreState, key: Key) -> tuple[GoExploreState, Metrics]:
-        reset = (jnp.arange(config.rollouts) == 0) | (state.archive.count == 0)
+        lanes = jnp.arange(config.rollouts)
+        reset = (lanes == 0) | (state.episodes + lanes < NUM_RESETS) | (state.archive.count == 0)
 
         def play(key: Key, reset: Bool[Array, ""]) -> Episode:
             choose_key, play_key = jax.random.split(key)

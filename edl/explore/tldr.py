@@ -37,13 +37,14 @@ from edl.artifacts import Experience, SkillPolicy, States, TargetAsGoal, empty_e
 from edl.config import config
 from edl.envs.base import Env
 from edl.envs.rollout import Episode, Skill
-from edl.explore.collect import draw_places, draw_states, draw_visited, record
+from edl.explore.collect import draw_states, draw_visited, record
 from edl.explore.region import Predicate
 from edl.nets.linalg import mean_nearest
 from edl.nets.mlp import MLP, mlp
 from edl.nets.optim import Trained, gradient_step, new_trained
 from edl.objective import Objective, per_move
 from edl.program import Program
+from edl.rl.replay import draw_places
 from edl.rl.sac import SACConfig, SACState, sac
 from edl.types import Key, Metrics, Scalar
 
@@ -147,7 +148,7 @@ def goal_policy(policy: SkillPolicy, goals: Float[Array, "g s"]) -> SkillPolicy:
 
 
 def go_to(goal: Float[Array, " s"], switch: Int[Array, ""]) -> Skill:
-    """The skill of reaching a goal. From step ``switch`` on, it explores."""
+    """The skill of reaching a goal. From step ``switch`` on, which is stored as its index, it explores."""
     return Skill(code=jnp.append(goal, 0.0), index=switch, goal=goal)
 
 

@@ -2,6 +2,8 @@
 
 A transition stores everything that a reward may depend on. So rewards can be computed when the transition is sampled,
 with the current state of the objective, instead of when it was played: see `as_episode`.
+
+A method that learns from `Experience` draws from it directly: `draw_places`.
 """
 
 from typing import Any, NamedTuple
@@ -153,3 +155,21 @@ def reached_later(replay: Replay, rows: Int[Array, " n"], share: Float[Array, " 
     """
     ahead = jnp.floor(share * (replay.rows.remaining[rows] + 1)).astype(jnp.int32)
     return replay.rows.features[(rows + ahead) % replay.capacity, 1]
+
+
+class Places(NamedTuple):
+    """Where steps or states are in recorded episodes: the rows and the times."""
+
+    rows: Int[Array, " n"]
+    times: Int[Array, " n"]
+
+
+def draw_places(key: Key, ends: Int[Array, " e"], count: int) -> Places:
+    """Draw ``count`` places independently, all with the same probability.
+
+    ``ends`` are the cumulative numbers of places in the rows, so a draw costs a binary search. `resample` of
+    `edl.explore.collect` visits every row of its weights, which is too much for minibatches.
+    """
+    numbers = jax.random.randint(key, (count,), 0, jnp.maximum(ends[-1], 1))
+    rows = jnp.searchsorted(ends, numbers, side="right")
+    return Places(rows, numbers - jnp.where(rows > 0, ends[rows - 1], 0))

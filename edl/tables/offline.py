@@ -22,7 +22,6 @@ from edl.artifacts import SkillPolicy, States
 from edl.baselines.fb import prompt_by_reward as fb_prompt
 from edl.baselines.hilp import TowardGoal
 from edl.baselines.hilp import prompt_by_reward as hilp_prompt
-from edl.baselines.offline import recorded_steps
 from edl.envs.layouts import Layout
 from edl.evaluate.skill_rollouts import NUM_ROLLOUTS, play_skills, uniform_policy
 from edl.runs.evaluation import Evaluation, evaluator_of
@@ -45,7 +44,7 @@ PROMPTED = 6
 def prompt_hilp(policy: SkillPolicy, states: States, direction: Float[Array, " s"]) -> Float[Array, " z"]:
     """The skill of HILP for the reward u . (s' - s), from all recorded moves."""
     assert states.experience is not None
-    paths, made = states.experience.paths, recorded_steps(states.experience)
+    paths, made = states.experience.paths, states.experience.valid
     after = jnp.where(made[:, :, None], paths[:, 1:], paths[:, :-1])  # a move that was not made has length 0
     before, after = (x.reshape(-1, paths.shape[-1]) for x in (paths[:, :-1], after))
     return hilp_prompt(policy, before, after, (after - before) @ direction)
@@ -57,7 +56,7 @@ def prompt_fb(policy: SkillPolicy, states: States, direction: Float[Array, " s"]
     They have FB's distribution rho. ``states.samples`` do not: `frontier` draws them evenly from the explored cells.
     """
     assert states.experience is not None
-    made = recorded_steps(states.experience).reshape(-1)
+    made = states.experience.valid.reshape(-1)
     after = states.experience.paths[:, 1:].reshape(len(made), -1)
     rewards = after @ direction
     rewards = jnp.where(made, rewards - jnp.mean(rewards, where=made), 0.0)  # padding does not count

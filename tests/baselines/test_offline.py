@@ -5,13 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edl.artifacts import Experience, SkillPolicy, States
+from edl.artifacts import NUM_RESETS, Experience, SkillPolicy, States
 from edl.baselines.fb import FBConfig, fb, measure_error, on_sphere
 from edl.baselines.fb import prompt_by_reward as prompt_fb
 from edl.baselines.hilp import HILPConfig, TowardGoal, expectile_loss, hilp, map_errors, mean_start
 from edl.baselines.hilp import prompt_by_reward as prompt_hilp
-from edl.baselines.offline import Transitions, check_offline, draw_transitions, recorded_steps
-from edl.baselines.pick_rules import NUM_STARTS
+from edl.baselines.offline import Transitions, check_offline, draw_transitions
 from edl.config import ConfigError
 from edl.envs.base import Box, Env
 from edl.envs.gridworld import gridworld
@@ -92,7 +91,7 @@ def test_the_prompt_of_fb_weighs_states_as_the_recording_does():
     # Moves end twice in (1, 0), once in (0, 1) and once in (2, 1). Samples of p(s) have other shares.
     paths = [[[5, 5], [1, 0], [1, 0], [9, 9]], [[7, 7], [0, 1], [2, 1], [8, 8]]]
     recorded = Experience(jnp.array(paths, jnp.float32), jnp.zeros((2, 3, 2)), jnp.array([2, 2]))
-    np.testing.assert_array_equal(recorded_steps(recorded), [[True, True, False]] * 2)
+    np.testing.assert_array_equal(recorded.valid, [[True, True, False]] * 2)
     states = States(jnp.array([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [5.0, 5.0]]), recorded)
     model = MLP([jnp.array([[3.0, 4.0], [0.0, 2.0]])], [jnp.zeros(2)])
     b_of_10, b_of_01, b_of_21 = np.array([0.6, 0.8]), np.array([0.0, 1.0]), np.array([6.0, 10.0]) / np.sqrt(136)
@@ -104,7 +103,7 @@ def test_the_prompt_of_fb_weighs_states_as_the_recording_does():
 
 def test_skills_of_hilp_start_at_recorded_first_states():
     np.testing.assert_allclose(mean_start(DOUBLE, EXPERIENCE), [10.0, 10.0])  # those of 0 and 10, and no third one
-    firsts = jnp.where(jnp.arange(40) < NUM_STARTS, 1.0, 100.0)[:, None, None]  # as those of Go-Explore
+    firsts = jnp.where(jnp.arange(40) < NUM_RESETS, 1.0, 100.0)[:, None, None]  # as those of Go-Explore
     later = Experience(firsts * jnp.ones((40, 2, 2)), jnp.zeros((40, 1, 2)), jnp.ones(40, int))
     np.testing.assert_allclose(mean_start(DOUBLE, later), [2.0, 2.0])
     program = hilp(maze("square"), States(LINE, EXPERIENCE), HILPConfig(num_skills=2, hidden=(4,)))

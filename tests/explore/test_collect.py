@@ -8,7 +8,6 @@ from edl.artifacts import Experience
 from edl.envs.gridworld import OneStep
 from edl.envs.rollout import Episode, Skill
 from edl.explore.collect import (
-    draw_places,
     draw_states,
     draw_visited,
     empty_sample,
@@ -35,17 +34,6 @@ def test_only_real_states_count_as_visited():
     states, real = visited_states(THREE)
     np.testing.assert_array_equal(states[:, 0], np.arange(9))
     np.testing.assert_array_equal(real, [1, 1, 1, 1, 1, 0, 0, 0, 0])
-
-
-def test_all_steps_are_drawn_with_the_same_probability():
-    """Also those of short episodes, and of rows between which an episode was not played."""
-    lengths = jnp.array([2, 0, 1, 3, 0])
-    rows, times = draw_places(KEY, jnp.cumsum(lengths), 6000)
-    counts = np.zeros((5, 3), int)
-    np.add.at(counts, (np.asarray(rows), np.asarray(times)), 1)
-    expected = 1000 * (np.arange(3) < np.asarray(lengths)[:, None])
-    np.testing.assert_allclose(counts, expected, atol=100)  # three standard deviations
-    assert (counts[expected == 0] == 0).all()
 
 
 def test_all_visited_states_are_drawn_with_the_same_probability():

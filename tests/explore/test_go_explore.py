@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from edl.artifacts import NUM_RESETS
 from edl.envs import layout_of, make
 from edl.envs.gridworld import GridState, chain
 from edl.envs.maze import MazeState
@@ -36,6 +37,15 @@ def test_restored_episodes_start_in_the_given_state_with_a_full_horizon(restored
     assert np.asarray(restored.valid).all()
     np.testing.assert_array_equal(restored.states.position, restored.features[:, 1:])
     np.testing.assert_array_equal(restored.states.time[0], 50 + np.arange(50))
+
+
+def test_the_first_episodes_begin_at_a_reset_also_if_batches_are_small():
+    program = go_explore(make("bottleneck"), GoExploreConfig(iterations=8, rollouts=4, cells=64, num_samples=8))
+    states, _ = jax.jit(lambda key: run_program(program, key))(jax.random.key(0))
+    in_first_cell = np.abs(states.experience.paths[:, 0]).max(axis=1) <= 0.5
+    assert in_first_cell[:NUM_RESETS].all()
+    assert in_first_cell[NUM_RESETS::4].all()
+    assert in_first_cell[NUM_RESETS:].mean() < 0.7
 
 
 def test_new_cells_are_archived_once_up_to_the_capacity():

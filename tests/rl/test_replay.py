@@ -11,6 +11,7 @@ from edl.rl.replay import (
     Transition,
     add,
     as_episode,
+    draw_places,
     empty_replay,
     end_at_time_limit,
     reached_later,
@@ -205,3 +206,14 @@ def test_sampled_steps_are_one_step_episodes_of_the_ring():
     assert steps.valid.shape == (50, 1)
     np.testing.assert_array_equal(np.unique(steps.actions), [10, 20, 30])
     np.testing.assert_array_equal(steps.features[:, 1] - steps.features[:, 0], np.full((50, 1), 0.25))
+
+
+def test_all_steps_are_drawn_with_the_same_probability():
+    """Also those of short episodes, and of rows between which an episode was not played."""
+    lengths = jnp.array([2, 0, 1, 3, 0])
+    rows, times = draw_places(jax.random.key(0), jnp.cumsum(lengths), 6000)
+    counts = np.zeros((5, 3), int)
+    np.add.at(counts, (np.asarray(rows), np.asarray(times)), 1)
+    expected = 1000 * (np.arange(3) < np.asarray(lengths)[:, None])
+    np.testing.assert_allclose(counts, expected, atol=100)  # three standard deviations
+    assert (counts[expected == 0] == 0).all()
