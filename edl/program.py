@@ -58,6 +58,10 @@ class StoppingState(NamedTuple):
     done: Bool[Array, ""]
 
 
+NEVER_STOP = 2.0
+"""A target that a success rate cannot reach: `stop_at_target` then never stops."""
+
+
 def stop_at_target(
     program: Program[S, A], metric: str, target: float | Scalar, rate: float = 0.1
 ) -> Program[StoppingState, A]:

@@ -25,7 +25,10 @@ Departs from the authors' code:
 - The generators have equal probability in the population; theirs prefers those near which more states were reached.
 - The novelty -log p(z) is part of what REINFORCE maximises; theirs differentiates p(z) (log p(z) - log q(z)). Reg_k and
   log p are standardised over the sampled z; theirs only Reg_k. The entropy of q is ours.
-- Every new generator joins; theirs only if its mean differs from those of the others.
+- Every new generator joins; theirs only if its mean differs from those of the others. The one that it replaces is part
+  of p(z) while the new one is trained; theirs is removed before.
+- All rounds have the same length; theirs grow with the population. The first regret subtracts the critic before
+  training; theirs takes V_0 = 0.
 - psi(s_T) are of replayed episodes; theirs are of the episodes of the round.
 """
 
@@ -157,8 +160,8 @@ def rsd_objective(env: Env, config: RSDConfig) -> Objective:
 
     def reward(state: RSDState, before: Float[Array, " s"], after: Float[Array, " s"], skill: Skill) -> Scalar:
         phi = state.map.params.phi
-        left, remaining = (jnp.linalg.norm(skill.code - bounded(phi, s, horizon)) for s in (before, after))
-        return jnp.clip(horizon * (left - remaining), -config.clip, config.clip)
+        gap_before, gap_after = (jnp.linalg.norm(skill.code - bounded(phi, s, horizon)) for s in (before, after))
+        return jnp.clip(horizon * (gap_before - gap_after), -config.clip, config.clip)
 
     def loss(params: ConstrainedMap, rows: Moves) -> tuple[Scalar, Metrics]:
         return map_loss(params, rows, jax.vmap(env.features)(starts), horizon, config.slack)

@@ -30,11 +30,11 @@ from edl.learn.rivalry import antigoal, rival_reward, rival_weight
 from edl.learn.walking import WalkingConfig, WalkingDistance, walking_distance
 from edl.nets.normalise import Normaliser, identity_normaliser
 from edl.objective import Objective, RewardMemory, goal_distances
-from edl.program import Program, stop_at_target
+from edl.program import NEVER_STOP, Program, stop_at_target
 from edl.rl.deadlines import DeadlineStart, Hindsight, check_timed, deadline_sac, replay_in_hindsight
 from edl.rl.ppo import PPOConfig, PPOStart, paper_ppo, ppo
 from edl.rl.replay import Replay, Transition
-from edl.rl.sac import SACConfig, sac
+from edl.rl.sac import SACConfig, check_whole_episodes, sac
 from edl.types import Key, Metrics, Scalar
 
 SUCCESS_RATE = 0.1
@@ -114,7 +114,7 @@ def paper(env: str = "square", *, rivalry: bool = True, **changes: Any) -> Learn
         "rivalry": rivalry,
         "focus": 0.0,
         "entropy_boost": 0.0,
-        "stop_at": 2.0,
+        "stop_at": NEVER_STOP,
         "scale_inputs": False,
         "ppo": siblings if rivalry else paper_ppo(env),
     }
@@ -187,8 +187,8 @@ def deadline_learner(
         start, normaliser = given.learner, given.normaliser
     codes = jax.vmap(normaliser)(skills.goals)
     objective = deadline_objective(dataclasses.replace(skills, codes=codes), normaliser, config, env)
-    settings = dataclasses.replace(config.sac, objective_batch_size=0)  # it counts the episodes that succeed
-    return sac(env, objective, settings, codes=codes, start=start)
+    check_whole_episodes(config.sac)
+    return sac(env, objective, config.sac, codes=codes, start=start)
 
 
 def deadline_objective(skills: SkillModel, normaliser: Normaliser, config: LearnConfig, env: Env) -> Objective:

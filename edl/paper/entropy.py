@@ -32,14 +32,13 @@ from edl.paper.measurements import (
 )
 from edl.paper.recipes import AUTHORS_ENTROPY, OUR_ENTROPY, Recipe, ReproductionConfig
 from edl.paper.verdict import Scores, Verdict, greater, judge, known
+from edl.program import NEVER_STOP
 from edl.runs.result import Run
 
 ENVS = ("bottleneck", "square")
 WEIGHTS = (OUR_ENTROPY, AUTHORS_ENTROPY)
 NAMES = {"reverse_mi": "Reverse MI", "reverse": "EDL, q(z|s)", "forward": "EDL, log q(s|z)"}
 PAID_FOR_REGIONS = ("reverse_mi", "reverse")
-NEVER = 2.0
-"""A success that stops no learner: policies that stop early spread more, because their learning rate is still high."""
 
 
 class Spread(NamedTuple):
@@ -64,8 +63,9 @@ def define_runs(settings: ReproductionConfig) -> dict[str, Recipe]:
         if method == "reverse_mi":
             return recipes.baseline(settings, env, method, weight)
         forward, reverse = recipes.sibling_rivalry(settings, env), recipes.with_reward(settings, env, "posterior")
+        # Policies that stop early spread more, because their learning rate is still high.
         learner = recipes.with_ppo(forward if method == "forward" else reverse, entropy_weight=weight)
-        return recipes.edl(settings, env, "oracle", dataclasses.replace(learner, stop_at=NEVER))
+        return recipes.edl(settings, env, "oracle", dataclasses.replace(learner, stop_at=NEVER_STOP))
 
     return {label: define(*case) for label, case in CASES.items()}
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from edl.learn import LearnConfig, paper
+from edl.program import NEVER_STOP
 from edl.rl.ppo import PPOConfig
 from edl.runs.config import RunConfig
 from edl.runs.pipeline import run_identity
@@ -123,7 +124,7 @@ def with_reward(settings: ReproductionConfig, env: str, reward: Literal["posteri
 
     There is no early stop, because it looks at goals, which the reverse form does not have.
     """
-    return dataclasses.replace(without_siblings(settings, env), reward=reward, stop_at=2.0)
+    return dataclasses.replace(without_siblings(settings, env), reward=reward, stop_at=NEVER_STOP)
 
 
 def with_ppo(config: Any, **changes: Any) -> Any:

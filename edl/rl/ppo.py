@@ -9,7 +9,7 @@ The actor sees (s, z). The critic sees (s, z) and the objective's ``privileged``
 An iteration plays whole episodes, or, with ``unroll``, the next few steps of episodes that go on from one iteration to
 the next. Long episodes need the latter: progress depends on the number of iterations more than on their size. The
 advantage is then cut at the end of the part, where it bootstraps from V, and the metric ``return`` is the reward of a
-part times the number of parts in an episode, so that it is per episode in both cases.
+part times the number of parts in an episode: the reward of an episode that runs to its time limit.
 
 `paper_ppo` is the recipe of the authors' code. Departs from it:
 - Running moments are updated once per iteration, and not after every gradient step; their variance has no minimum of

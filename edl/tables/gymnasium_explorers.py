@@ -25,6 +25,7 @@ from edl.evaluate.summary import bounds_of
 from edl.explore.beyond import BeyondConfig
 from edl.explore.frontier import FrontierConfig
 from edl.explore.hindsight import HindsightConfig
+from edl.program import NEVER_STOP
 from edl.runs.config import RunConfig
 from edl.runs.evaluation import Evaluation
 from edl.runs.resolve import resolve_config
@@ -44,8 +45,6 @@ ROLLOUTS = 20
 """Episodes per iteration, which are those of mazes. The presets have 64, which leaves 8 iterations to learn from."""
 PLAY_FIRST = (BeyondConfig, FrontierConfig)
 """These explorers play as many random episodes before the first iteration as they play in one."""
-NEVER_STOP = 2.0
-"""A share that `hindsight` cannot reach, so that it does not stop before its last step."""
 BINS = 50
 COVERAGE, TAKEN = "coverage", "env_steps"
 
