@@ -11,6 +11,7 @@ identity of a run does not depend on how its settings were given, and config.jso
 """
 
 import dataclasses
+import typing
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 from edl import baselines, discover, explore
 from edl.config import ConfigError, check_name
 from edl.learn import LearnConfig
-from edl.runs.config import NESTED, RunConfig, own_fields, to_json, with_changes
+from edl.runs.config import NESTED, RunConfig, is_json_hint, own_fields, typed, with_changes
 from edl.runs.presets import complete, default_methods
 
 
@@ -70,11 +71,21 @@ def _without_arrays(value: Any) -> Any:
     return tuple(map(_without_arrays, value)) if isinstance(value, list | tuple) else value
 
 
-def _checked(value: Any, name: str) -> Any:
-    """The config of a method with values of the right types."""
-    if not dataclasses.is_dataclass(value) or isinstance(value, type):
-        return value
-    return with_changes(type(value)(), _without_arrays(to_json(value)), name)
+def _checked(config: Any, where: str) -> Any:
+    """The config of a method with the right types of the values that JSON can hold.
+
+    A config of a user may have others, such as functions and arrays. They stay as they are.
+    """
+    if not dataclasses.is_dataclass(config) or isinstance(config, type):
+        return config
+    hints, values = typing.get_type_hints(type(config)), {}
+    for name in own_fields(config):
+        value, path = getattr(config, name), f"{where}.{name}"
+        if dataclasses.is_dataclass(value) and not callable(value):
+            values[name] = _checked(value, path)
+        elif is_json_hint(hints[name]):
+            values[name] = typed(_without_arrays(value), hints[name], path)
+    return dataclasses.replace(config, **values)
 
 
 def _nested(path: str, value: Any) -> dict[str, Any]:

@@ -96,7 +96,8 @@ def learn(
 
     ``states`` are those that the skills were discovered in. With them, learning is the same as in `edl.run`: goals that
     lie behind a wall are moved, and the experience of `explore` gives the walking distance. Without them, the goals are
-    yours and stay where they are, unless ``learner={"place_goals": True}`` or that dotted name says otherwise.
+    yours and stay where they are, unless ``learner={"place_goals": True}`` or ``**{"learner.place_goals": True}`` says
+    otherwise; a `LearnConfig` does not.
     """
     if not isinstance(skills, SkillModel):
         _check_goals(env, settings, skills)

@@ -79,11 +79,13 @@ def make_env(
 
 
 def _hashable_features(features: Any) -> str | Features | None:
-    """Features as a key of the caches of envs: a list or an array becomes a tuple."""
-    if isinstance(features, np.ndarray | jax.Array):
+    """Features as a key of the caches of envs: a list or an array becomes a tuple, and so does one number."""
+    if isinstance(features, np.generic | np.ndarray | jax.Array):
         features = features.tolist()
+    if isinstance(features, int):
+        features = (features,)
     if isinstance(features, list | tuple):
-        features = tuple(each.item() if isinstance(each, np.generic) else each for each in features)
+        features = tuple(each.tolist() if isinstance(each, np.generic | jax.Array) else each for each in features)
     try:
         hash(features)
     except TypeError as error:

@@ -130,11 +130,19 @@ def with_changes(config: Any, changes: Any, where: str) -> Any:
         check_name(name, known, f"setting in {where}:" if where else "setting", "Remove or rename it.")
         current, path = getattr(config, name), f"{where}.{name}" if where else name
         nested = dataclasses.is_dataclass(current)
-        values[name] = with_changes(current, value, path) if nested else _typed(value, hints[name], path)
+        values[name] = with_changes(current, value, path) if nested else typed(value, hints[name], path)
     return dataclasses.replace(config, **values)
 
 
-def _typed(value: Any, hint: Any, where: str) -> Any:
+def is_json_hint(hint: Any) -> bool:
+    """Whether JSON can hold the values of a field of this type: numbers, texts, and tuples of them."""
+    parts = [part for part in typing.get_args(hint) if part not in (type(None), Ellipsis)]
+    if typing.get_origin(hint) in (typing.Union, types.UnionType, tuple):
+        return all(map(is_json_hint, parts))
+    return hint in (int, float, bool, str) or typing.get_origin(hint) is Literal
+
+
+def typed(value: Any, hint: Any, where: str) -> Any:
     """A JSON value converted to the type of its field."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
@@ -142,7 +150,7 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
     if origin is typing.Union or isinstance(hint, types.UnionType):
         if value is None and type(None) in parts:
             return None
-        return _typed(value, next(part for part in parts if part is not type(None)), where)
+        return typed(value, next(part for part in parts if part is not type(None)), where)
     if origin is Literal:
         if value in parts and isinstance(value, type(parts[parts.index(value)])):
             return value
@@ -150,7 +158,7 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
         if (isinstance(value, int | float) and not isinstance(value, bool)) or value in ("inf", "-inf"):
             return _to_float(value, where)
     elif origin is tuple and isinstance(value, list | tuple):
-        return tuple(_typed(each, parts[0], where) for each in value)
+        return tuple(typed(each, parts[0], where) for each in value)
     elif isinstance(hint, type) and isinstance(value, hint) and (hint is not int or not isinstance(value, bool)):
         return value
     name = "tuple" if origin is tuple else getattr(hint, "__name__", str(hint))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ import pytest
 
 import edl
 from edl.api.messages import in_python
-from edl.api.settings import build_config
+from edl.api.settings import _checked, build_config
 from edl.baselines.diayn import DIAYNConfig
-from edl.config import ConfigError
+from edl.config import ConfigError, config
 from edl.explore.random_walk import RandomWalkConfig
 from edl.learn import LearnConfig
 from edl.rl.ppo import PPOConfig
@@ -27,6 +28,17 @@ def forced(config: Any, **values: Any) -> Any:
     for name, value in values.items():
         object.__setattr__(config, name, value)
     return config
+
+
+@config
+class Own:
+    """The config of a method that a user registers."""
+
+    fn: Callable[..., Any] = len
+    rows: np.ndarray | None = None
+    anything: Any = None
+    sizes: PPOConfig = dataclasses.field(default_factory=PPOConfig)
+    rate: float = 0.5
 
 
 def test_dicts_and_dotted_names_change_the_presets_settings():
@@ -66,6 +78,16 @@ def test_a_config_may_have_numbers_of_numpy():
     built = build_config("square", {"learner": given}).learner
     assert built == LearnConfig(ppo=PPOConfig(iterations=5, gamma=0.5))
     assert type(built.ppo.iterations) is int
+
+
+def test_a_config_of_a_user_may_hold_what_json_cannot():
+    given = Own(fn=len, rows=np.eye(2), anything=np.eye(2), sizes=forced(PPOConfig(), hidden=[np.int64(8)]), rate=1)
+    built = _checked(given, "baseline")
+    assert (built.fn, built.rows, built.anything) == (given.fn, given.rows, given.anything)
+    assert (built.sizes.hidden, built.rate) == ((8,), 1.0)
+    assert type(built.rate) is float
+    with pytest.raises(ConfigError, match=r"baseline.sizes.gamma must be a number \(got 'high'\)"):
+        _checked(Own(sizes=forced(PPOConfig(), gamma="high")), "baseline")
 
 
 def test_numbers_and_arrays_of_numpy_are_settings_wherever_python_numbers_are():

@@ -123,6 +123,16 @@ def test_features_may_be_a_list_or_an_array(features):
         assert resolve_config(given).features == "0,1"
 
 
+def test_features_may_be_one_number():
+    register("line", Line)
+    for features in (0, np.int64(0), jnp.array(0), [jnp.array(0)]):
+        env = make_env("line", features=features, horizon=5)
+        assert env.feature_size == 1
+        assert make_env("line", features="0", horizon=5).feature_size == 1
+        assert resolve_config(RunConfig(env="line", features=features)).features == "0"
+    assert make_env("ant", features=1) is make_env("ant", features=(1,))
+
+
 @pytest.mark.parametrize("features", [[[0, 1]], {0, 1}, np.array([[0, 1]])], ids=str)
 def test_features_of_another_kind_are_rejected(features):
     register("line", Line)
