@@ -53,6 +53,11 @@ def start_run(
         check_executor(parsed.executor, parsed.workers, parsed.address)
         if parsed.executor != "local":
             return _run_seeds(words, command, parsed, config, out, resume)
+        if resume and out is not None and _has_seeds_only(out):
+            raise ConfigError(
+                f"the seeds of {str(out)!r} are in {str(seeds_folder(out))!r}: an executor has not finished them. Add "
+                "--executor processes or ray."
+            )
 
     def work(progress: Progress) -> Run:
         with log_to(parsed.log, out, config, progress) as logged:
@@ -162,6 +167,11 @@ def _starts_again(words: Sequence[str], out: str | None) -> bool:
         return False
     flags = {word.partition("=")[0] for word in words if word.startswith("--")}
     return bool(flags - {"--out", "--resume", "--log", *(f"--{name}" for name in EXECUTION)})
+
+
+def _has_seeds_only(out: str | Path) -> bool:
+    """Whether seeds of this run were started on an executor and have not been joined."""
+    return not (Path(out) / store.CONFIG).is_file() and (seeds_folder(out) / store.CONFIG).is_file()
 
 
 def _log_flag(target: str) -> str:

@@ -16,6 +16,7 @@ from edl.interop.env_names import allow_import
 from edl.runs import store
 from edl.runs.config import DERIVED, NESTED, RunConfig
 from edl.runs.loggers import LogTarget
+from edl.runs.many_seeds import seeds_folder
 from edl.runs.presets import RECIPES, complete, from_json, with_time
 from edl.runs.result import saved_config
 
@@ -106,7 +107,10 @@ def given(words: Sequence[str], name: str) -> str | None:
 
 
 def starting_point(words: Sequence[str], method: str = "edl") -> RunConfig:
-    """The config that flags are applied to: saved in the folder to resume, saved in --config, or the preset's."""
+    """The config that flags are applied to: saved in the folder to resume, saved in --config, or the preset's.
+
+    Seeds on an executor have a folder of their own until they are joined.
+    """
     named: dict[str, Any] = {name: value for name in NAMES if (value := given(words, name)) is not None}
     # Recipes for envs in JAX depend on these as well.
     named |= {} if (features := given(words, "features")) is None else {"features": features}
@@ -114,8 +118,9 @@ def starting_point(words: Sequence[str], method: str = "edl") -> RunConfig:
     if "env" in named:
         allow_import(named["env"])
     out, file = given(words, "out"), given(words, "config")
-    if "--resume" in words and out is not None and (Path(out) / store.CONFIG).is_file():
-        folder = store.open_run(out)
+    places = [] if out is None or "--resume" not in words else [Path(out), seeds_folder(out)]
+    if place := next((place for place in places if (place / store.CONFIG).is_file()), None):
+        folder = store.open_run(place)
         saved_config(folder)  # its message names the file
         return from_json(folder.read_json(store.CONFIG), str(folder.place(store.CONFIG)), method=method, **named)
     if file is not None:

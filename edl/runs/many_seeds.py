@@ -49,8 +49,9 @@ def execute_seeds(
 ) -> Run:
     """Run all seeds of a config on an executor. ``resume`` continues from the markers of an earlier attempt.
 
-    The wall-clock time until the seeds are joined, over all attempts that were not killed, is divided among compiling
-    and the stages of the run like the seconds of the workers, many of which work at the same time.
+    If workers spend more seconds on compiling and the stages than pass on the wall clock, because many of them work at
+    the same time, the wall-clock time until the seeds are joined, over all attempts that were not killed, is divided
+    among compiling and the stages. Starting workers is not part of the times.
     """
     began = time.perf_counter()
     config, out, place = resolve_config(config), Path(out), seeds_folder(out)
@@ -182,7 +183,7 @@ def read_seeds(folder: Folder, point: ChunkPoint, context: Context, failed: str 
 def join_seeds(config: RunConfig, parts: Sequence[FinishedSeeds], out: Path, seconds: float) -> Folder:
     """Write a run with the stages of all parts, whose seeds follow each other. Failed seeds have NaN.
 
-    ``seconds`` is the wall-clock time that the stages took together.
+    ``seconds`` is the wall-clock time within which the workers ran the stages.
     """
     good = next(part for part in parts if part.failed is None)
     stages = [stage for stage in plan(config) if stage.name in good.artifacts and not stage.temporary]
@@ -196,7 +197,7 @@ def join_seeds(config: RunConfig, parts: Sequence[FinishedSeeds], out: Path, sec
     folder = import_stages(config, out, artifacts)
     facts = {stage.name: joined_facts([part.facts[stage.name] for part in parts]) for stage in stages}
     worked = sum(each["seconds"] + each["compile_seconds"] for each in facts.values())
-    share = seconds / worked if worked else 0.0
+    share = min(seconds / worked, 1.0) if worked else 0.0
     rows, counts = [], [part.config.num_seeds for part in parts]
     for name in dict.fromkeys(row["stage"] for row in good.rows):
         joined = join_rows([[row for row in part.rows if row["stage"] == name] for part in parts], counts)

@@ -6,14 +6,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import edl
 from edl.cli import main
+from edl.config import ConfigError
 from edl.runs import store, tensors
+from edl.runs.config import RunConfig, to_json
 from edl.runs.manifest import MANIFEST
+from edl.runs.many_seeds import seeds_folder
+from edl.runs.resolve import resolve_config
 from tests.cli.settings import TINY
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +44,17 @@ def test_a_run_that_was_killed_before_it_wrote_anything_starts_again(tmp_path):
     words = ["explore", "--explore", "oracle", "--explorer.num-samples", "64", "--out", str(tmp_path / "run")]
     assert main([*words, "--resume"]) == 0
     assert edl.load(tmp_path / "run").states.samples.shape == (64, 2)
+
+
+def test_seeds_of_an_executor_are_resumed_with_an_executor(tmp_path, check_rejected, monkeypatch):
+    """Before they are joined, a run has nothing but the folder of its seeds, whose config counts."""
+    out = tmp_path / "run"
+    store.create(seeds_folder(out)).write_json(store.CONFIG, to_json(resolve_config(RunConfig(num_skills=3))))
+    check_rejected(["run", "--resume", "--out", out], "Add --executor processes or ray")
+    execute = Mock(side_effect=ConfigError("reached the executor"))
+    monkeypatch.setattr("edl.cli.execution.execute_seeds", execute)
+    check_rejected(["run", "--resume", "--out", out, "--executor", "processes"], "reached the executor")
+    assert execute.call_args.args[0].num_skills == 3
 
 
 def reopen(run: Path) -> None:

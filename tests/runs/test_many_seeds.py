@@ -153,6 +153,14 @@ def test_seconds_of_a_joined_run_are_wall_clock_time(tmp_path):
     assert [row["seconds"] for row in folder.read_log()] == [3.0] * 3
 
 
+def test_seconds_of_a_joined_run_are_those_of_its_only_worker(tmp_path):
+    config = resolve_config(CONFIG)
+    parts = [finished_seeds(point.config) for point in many_seeds.seed_points(config, 2)]
+    folder = many_seeds.join_seeds(config, parts, tmp_path / "run", seconds=100.0)  # its start took 28 s
+    assert seconds_of(read_progress(folder))["total"] == pytest.approx(72.0)
+    assert [row["seconds"] for row in folder.read_log()] == [3 * 6.0] * 3
+
+
 def test_attempts_add_up_their_seconds(tmp_path):
     folder, times = store.create(tmp_path / "seeds"), []
     for _ in range(2):
