@@ -404,9 +404,9 @@ def identity(stage: Stage, config: RunConfig) -> str:
     return _hash([stage.name, stage.method(config), settings, env, seeds, ancestors, edl.__version__])
 
 
-def run_identity(config: RunConfig) -> str:
-    """A hash of everything that the result of a run depends on."""
-    return _hash([identity(stage, config) for stage in plan(config)])
+def run_identity(config: RunConfig, until: str | None = None) -> str:
+    """A hash of everything that the result of a run depends on, or the result of its stages up to ``until``."""
+    return _hash([identity(stage, config) for stage in plan(config, until)])
 
 
 @functools.lru_cache(maxsize=4096)

@@ -134,7 +134,7 @@ class Row(NamedTuple):
         """A hash of everything that the result depends on."""
         function = self.measure or self.runner or self.prepare
         measured = None if function is None else function.__name__
-        text = f"{run_identity(self.config)} {self.until} {measured} {CURRENT_DEFINITIONS}"
+        text = f"{run_identity(self.config, self.until)} {self.until} {measured} {CURRENT_DEFINITIONS}"
         if revision := REVISIONS.get(self.facts.get("method", "")):
             text += f" {revision}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -94,7 +94,7 @@ def coverage_rows(settings: TableSettings, records: Records) -> list[Row]:
             config = resolve_config(with_values(config, {"baseline.sac": sac}))
             facts = {"method": name, "budget": sac.capacity}
             found.append(Row(COVERAGE, f"{maze}/{name}", config, facts, runner=cover))
-    return found + explorers.random_rows(COVERAGE, STEPS, settings)
+    return found + explorers.random_rows(COVERAGE, settings.steps or STEPS, settings)
 
 
 def cover(path: Path, rows: Sequence[Row], interrupt: Interrupt) -> dict[str, dict[str, Any]]:

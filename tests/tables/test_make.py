@@ -12,7 +12,7 @@ import pytest
 
 from edl.config import ConfigError
 from edl.runs import store
-from edl.tables import TABLES, make, mazes, methods, seeds, table, training, tuning
+from edl.tables import TABLES, explorers, make, mazes, methods, seeds, table, training, tuning
 from edl.tables.make import expand, jobs_of, make_tables, share_results
 from edl.tables.table import FIRST_MAZE, is_finished, maze_names, with_explorers_policy, with_values
 from tests.tables.tiny import SETTINGS
@@ -233,6 +233,16 @@ def test_a_changed_setting_makes_a_row_unfinished():
     assert not is_finished(other, records)
 
 
+def test_stages_that_are_not_run_are_not_part_of_an_identity():
+    (row,) = explorers.random_rows("explorers", 2000, SETTINGS._replace(methods=("random",), mazes=("square",)))
+    learner = dataclasses.replace(row.config.learner, reward="shipped")
+    other = row._replace(config=dataclasses.replace(row.config, learner=learner))
+    assert other.identity == row.identity
+    assert other._replace(until="learn").identity != row._replace(until="learn").identity
+    seed = row._replace(config=dataclasses.replace(row.config, seed=1))
+    assert seed.identity != row.identity
+
+
 def test_methods_in_random_mazes_and_those_of_leads_are_one_program_with_few_seeds():
     settings = SETTINGS._replace(methods=("map_elites",), mazes=("bottleneck", "random", "leads_u"), tuned=False)
     rows = methods.rows(settings, {})
@@ -316,13 +326,13 @@ def test_rows_of_tldr_offline_methods_and_training_end_to_end(tmp_path):
 def test_all_tables_with_worker_processes(tmp_path):
     settings = SETTINGS._replace(mazes=("square", "bottleneck", "spiral"), methods=("reverse_mi", "edl", "random"))
     assert make_tables(["all"], tmp_path / "out", settings, runs=tmp_path / "runs", jobs=2) == []
-    without = ("training_coverage", "envs", "gymnasium_explorers")  # they have other methods or envs
+    without = ("envs", "gymnasium_explorers")  # they have other methods or envs
     usual = [name for name in expand(["all"]) if name not in without]
     assert {path.stem for path in (tmp_path / "out").glob("*.json")} == set(usual)
     counts = {name: len(rows_in(tmp_path / "out", name)) for name in usual}
     assert counts == {
         **{"tuning": 4 * 9, "methods": 4, "mazes": 4, "seeds": 3, "paper_mazes": 2},
-        **{"downstream": 2, "explorers": 2, "explorers_million": 2},
+        **{"downstream": 2, "explorers": 2, "explorers_million": 2, "training_coverage": 2},
     }
     for name in usual:
         assert (tmp_path / "out" / f"{name}.md").read_text().startswith(f"# {TABLES[name].title}\n")

@@ -81,7 +81,7 @@ def test_a_row_in_a_maze_has_rooms_and_no_floor(measured):
             assert seed["share_of_rooms"] == len(seed["rooms"]) / 6
             assert 0.01 <= seed["cells"] <= 1
     explorer, edl = (result["steps"] for result in measured[0])
-    assert explorer == {"explore": 2 * 8 * HORIZON}
+    assert explorer == {"explore": 3 * 8 * HORIZON}
     assert edl == explorer | {"learn": 2 * 4 * HORIZON}
 
 
