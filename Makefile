@@ -67,7 +67,7 @@ bench: install ## Measure speed, next to other libraries if they are installed
 reproduce: install ## Reproduce every figure of the paper (hours on two cores, minutes on a large GPU)
 	$(BIN)/edl reproduce all
 
-results: install ## Measure every table and figure of the documentation again (hours on a large GPU; finished rows are kept)
+results: install ## Measure every table and paper figure again, and draw the pictures of tables (hours on a large GPU; finished rows are kept)
 	$(BIN)/edl tables all --num-seeds 10
 	$(BIN)/edl tables robots robot_tasks robot_envs --num-seeds 4
 	$(BIN)/edl reproduce all --num-seeds 10

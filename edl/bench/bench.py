@@ -91,7 +91,7 @@ def _makers(chosen: Sequence[str], quick: bool, notes: list[str]) -> list[Callab
         makers.append(lambda: list(ours.updates()))
     for name, make in peers.PEERS.items() if "peers" in chosen else ():
         if importlib.util.find_spec(MODULES[name.split()[0]]) is None:
-            notes.append(f"{name}: not installed. `pip install edl[bench]` installs it.")
+            notes.append(f"{name}: not installed. In a checkout, `pip install '.[bench]'` installs it.")
             continue
         makers.append(lambda name=name, make=make: [_peer(name, make, iterations)])
     return makers

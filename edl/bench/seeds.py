@@ -24,7 +24,7 @@ def makers(iterations: int, notes: list[str]) -> list[Callable[[], list[Contesta
     counts = [cores[:1], cores] if len(cores) > 1 else [cores]
     entries = [("ours", _ours, each) for each in counts]
     if importlib.util.find_spec("rejax") is None:
-        notes.append("rejax, ten seeds: not installed. `pip install edl[bench]` installs it.")
+        notes.append("rejax, ten seeds: not installed. In a checkout, `pip install '.[bench]'` installs it.")
     else:
         entries += [("rejax", _rejax, each) for each in counts]
     return [lambda entry=entry: [_contestant(*entry, iterations)] for entry in entries]

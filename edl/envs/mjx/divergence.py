@@ -25,11 +25,11 @@ def check_physics(tree: PyTree, result: PyTree, when: str) -> None:
     physics = robots[0].physics
     remedies = ["'?divergence=rest'"] if physics.settings.divergence == "error" else []
     remedies += ["'?physics=exact'"] if physics.settings.physics == "fast" else []
-    remedies += ["a smaller timestep in the XML"]
+    remedies += ["a smaller timestep in the XML"] if physics.name.startswith("mjx:") else []
+    for_physics = f" For the physics, use {' or '.join(remedies)}." if remedies else ""
     raise EnvError(
         f"env {physics.name!r} has NaN in its state {when}: its physics diverged, or training did. Earlier checkpoints "
-        f"and finished stages are kept. For the physics, use {' or '.join(remedies)}. For training, lower the learning "
-        "rate."
+        f"and finished stages are kept.{for_physics} For training, lower the learning rate."
     )
 
 
