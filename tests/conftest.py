@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -34,6 +35,11 @@ threefry.enable()
 effort.enable()
 # Traced programs stay in memory, and each search for garbage among them takes seconds.
 gc.set_threshold(100_000, 50, 1000)
+
+# A shell without job control starts processes in the background such that they ignore Ctrl-C. Tests and the processes
+# that they start do not.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The first example compiles, so there is no fair deadline; and a suite that passed must pass again.
 settings.register_profile("edl", deadline=None, derandomize=True, database=None)
