@@ -97,5 +97,6 @@ def test_evolution_fills_cells_and_skills_end_where_their_members_did():
     members = np.asarray(metrics["members"])
     assert members[-1] > members[0] + 10
     ends = np.asarray(last_states(rollouts(jax.random.key(0), env, policy, policy.codes, num=10)))
-    assert np.linalg.norm(ends - np.asarray(policy.goals)[:, None], axis=-1).mean() < 1.5
+    gaps = np.linalg.norm(ends[:, :, None] - np.asarray(policy.goals), axis=-1).mean(axis=1)  # of skills to all goals
+    assert np.diag(gaps).mean() < 0.5 * gaps[~np.eye(4, dtype=bool)].mean()
     assert np.ptp(ends[..., 0].mean(axis=1)) > 3
