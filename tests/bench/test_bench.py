@@ -82,7 +82,7 @@ def test_missing_peers_are_noted(monkeypatch):
     found = bench.bench(["peers"], quick=True)
     assert [row.name for row in found.rows] == ["matmul", "ours"]
     assert [note.split(":")[0] for note in found.notes] == list(peers.PEERS)
-    assert all("pip install edl[bench]" in note for note in found.notes)
+    assert all("pip install '.[bench]'" in note for note in found.notes)
 
 
 def test_a_failing_contestant_is_left_out_and_noted(monkeypatch):

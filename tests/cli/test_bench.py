@@ -14,7 +14,7 @@ RESULT = BenchResult(
     quality=[Quality("square", "cold", 60.0, 20.0, 0.97, 0.95)],
     roofline=None,
     peak_memory=2**30,
-    notes=["rejax: not installed. `pip install edl[bench]` installs it."],
+    notes=["rejax: not installed. `pip install .[bench]` installs it."],
 )
 
 
@@ -27,7 +27,7 @@ def test_the_result_is_printed_as_it_is(monkeypatch, capsys):
     assert cells[1:-1] == ["training, :ant: 1 run", "1,234 env steps/s", "1 %", "617", "2.5 s", "2 MiB"]
     assert "square, cold cache: 60.0 s (20.0 s of them compile), goal_success 0.97, reached the target 0.95" in printed
     assert "peak memory: 1,024 MiB" in printed
-    assert "`pip install edl[bench]`" in printed
+    assert "`pip install .[bench]`" in printed
 
 
 def test_compile_times_are_measured_without_the_compile_cache():
