@@ -40,9 +40,18 @@ def antigoal(distance: Distance, radius: float | Scalar, episode: Episode) -> Fl
 
 def rival_weight(distance: Distance, radius: float | Scalar, epsilon: float | Scalar, episode: Episode) -> Scalar:
     """1 if this sibling trains the policy, else 0."""
-    goal, rival = episode.skill.goal, antigoal(distance, radius, episode)
+    goal, end = episode.skill.goal, episode.features[episode.length]
     to_goal = distance.along(episode.features, goal)[episode.length]
-    between = distance.along(episode.features, rival)[episode.length]
-    # A walking distance from one state differs from the one along the episode. Siblings compare by the first.
-    own, other = (distance.along(end[None], goal)[0] for end in (episode.features[episode.length], rival))
+    between = distance.along(episode.features, antigoal(distance, radius, episode))[episode.length]
+    # A walking distance from a state alone differs from the one along the episode. Siblings compare by the first, which
+    # both of them know, so one of them always trains.
+    own, other = (distance_of_end(distance, radius, each, goal) for each in (end, episode.rival))
     return ((own >= other) | (between < epsilon) | (to_goal <= radius)).astype(jnp.float32)
+
+
+def distance_of_end(
+    distance: Distance, radius: float | Scalar, end: Float[Array, " s"], goal: Float[Array, " s"]
+) -> Scalar:
+    """The distance from the last state of an episode to the goal, or 0 if the episode succeeded."""
+    to_goal = distance.along(end[None], goal)[0]
+    return jnp.where(to_goal <= radius, 0.0, to_goal)

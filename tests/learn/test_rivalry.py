@@ -1,17 +1,12 @@
 """Sibling Rivalry: the reward, and which sibling trains the policy, by hand."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edl.envs.maze import maze
-from edl.explore.random_walk import RandomWalkConfig, random_walk
 from edl.learn.distance import EuclideanDistance, NormalisedDistance
 from edl.learn.rivalry import antigoal, rival_reward, rival_weight
-from edl.learn.walking import WalkingConfig, walking_distance
 from edl.nets.normalise import Normaliser
-from edl.program import run_program
 from tests.learn.episodes import episode
 
 GOAL = [4.0, 0.0]
@@ -99,26 +94,6 @@ def test_at_least_one_of_two_siblings_trains():
     farther = np.argmax(np.linalg.norm(ends - GOAL, axis=-1), axis=1)
     assert (weights[np.arange(40), farther] == 1).all()
     assert weights.sum() < 50  # the closer sibling rarely trains
-
-
-def test_at_least_one_of_two_siblings_trains_by_walking_distance():
-    """Also if they end close together: an episode knows on which side of a wall it is, and a single state does not."""
-    key = jax.random.key(0)
-    walk = random_walk(maze("corridor_left"), RandomWalkConfig(iterations=10))
-    explored = jax.jit(lambda key: run_program(walk, key))(key)[0].experience
-    distance = jax.jit(walking_distance, static_argnums=2)(key, explored, WalkingConfig(landmarks=200))
-    ends = explored.paths[:, -1]
-    nearest = np.argmin(np.linalg.norm(ends[:, None] - ends, axis=-1) + 100 * np.eye(400), axis=1)
-
-    @jax.jit
-    @jax.vmap
-    def weights(one, other, goal):
-        pairs = (one, other[-1]), (other, one[-1])
-        return jnp.stack([rival_weight(distance, RADIUS, 0.0, episode(path, goal, rival=end)) for path, end in pairs])
-
-    found = np.asarray(weights(explored.paths, explored.paths[nearest], jnp.roll(ends, 7, axis=0)))
-    assert (found.sum(axis=1) >= 1).all()
-    assert found.sum() < 450  # the closer sibling rarely trains
 
 
 def test_both_siblings_train_if_epsilon_is_infinite():

@@ -15,6 +15,7 @@ from edl.envs.maze import MazeState, maze
 from edl.evaluate.geodesic import Geodesic
 from edl.explore.random_walk import random_action
 from edl.learn import walking as module
+from edl.learn.rivalry import rival_weight
 from edl.learn.walking import (
     WalkingConfig,
     WalkingDistance,
@@ -24,6 +25,7 @@ from edl.learn.walking import (
 )
 from tests.compiling import jit
 from tests.envs.random_mazes import random_text
+from tests.learn.episodes import episode
 
 CONFIG = WalkingConfig(landmarks=256, episodes=800)
 TWO_ROOMS = """\
@@ -234,6 +236,23 @@ def test_no_path_leads_through_a_wall_in_three_dimensions(build):
     assert low_left.sum() > 2
     assert low_right.sum() > 2
     assert lengths[np.ix_(low_left, low_right)].min() > 2.0
+
+
+def test_at_least_one_of_two_siblings_trains(build):
+    """Also if they end close together: an episode knows on which side of a wall it is, and a state alone does not."""
+    experience = in_bottleneck()
+    distance, ends = build(jax.random.key(0), experience, CONFIG), experience.paths[:200, -1]
+    nearest = np.argmin(np.linalg.norm(ends[:, None] - ends, axis=-1) + 100 * np.eye(200), axis=1)
+
+    @jit
+    @jax.vmap
+    def weights(one, other, goal):
+        pairs = (one, other[-1]), (other, one[-1])
+        return jnp.stack([rival_weight(distance, 0.15, 0.0, episode(path, goal, rival=end)) for path, end in pairs])
+
+    found = np.asarray(weights(experience.paths[:200], experience.paths[nearest], jnp.roll(ends, 7, axis=0)))
+    assert (found.sum(axis=1) >= 1).all()
+    assert found.sum() < 225  # the closer sibling rarely trains
 
 
 @pytest.mark.slow

@@ -99,7 +99,7 @@ def test_settings_that_an_env_does_not_support_are_rejected():
         edl.run(FailingLine, explore="go_explore")
 
 
-def test_runs_and_sweeps_close_their_envs_which_can_be_used_again(monkeypatch, tmp_path):
+def test_runs_close_their_envs_which_can_be_used_again(monkeypatch):
     monkeypatch.setattr(Closing, "opened", 0)
     run = edl.run(Closing, **SETTINGS)
     assert Closing.opened == 0
@@ -110,7 +110,12 @@ def test_runs_and_sweeps_close_their_envs_which_can_be_used_again(monkeypatch, t
     with pytest.raises(KeyboardInterrupt):
         edl.run(Closing, progress=Stopping(), **SETTINGS)
     assert Closing.opened == 0
+    assert host.failure is None
 
+
+@pytest.mark.slow
+def test_sweeps_close_their_envs(monkeypatch, tmp_path):
+    monkeypatch.setattr(Closing, "opened", 0)
     content = {"env": "tests.interop.hosted:Closing", "features": "0", "horizon": 8, "explore": "drift"}
     content |= {"explorer": {"iterations": 2, "rollouts": 8, "num_samples": 128}, "discover": "kmeans"}
     content |= {"discoverer": {"num_samples": 128}, "num_skills": 3, "learner.reward": "visits"}
@@ -119,4 +124,3 @@ def test_runs_and_sweeps_close_their_envs_which_can_be_used_again(monkeypatch, t
     grid = grids.parse({"run": content, "grid": {"learner.ppo.gamma": [0.9, 0.99]}}, "sweep.json")
     assert len(sweep.sweep(grid, tmp_path / "swept").metrics) == 2
     assert Closing.opened == 0
-    assert host.failure is None
