@@ -70,7 +70,7 @@ def test_offline_methods_do_what_a_reward_asks_for_and_hilp_reaches_goals(method
     with within_three_minutes():
         edl.run(env="square", method=method, out=tmp_path / "run")
     found = zero_shot(load(tmp_path / "run"))
-    assert found["reward_share"][0] > found["random_reward_share"] + 0.3
+    assert found["reward_share"][0] > found["random_reward_share"] + 0.2
     if method == "hilp":
         assert found["goal_distance"][0] < 0.5 * found["random_goal_distance"]
 
