@@ -169,6 +169,7 @@ class Messages(SilentReproduction):
         self.texts.append(text)
 
 
+@pytest.mark.slow
 def test_on_an_accelerator_runs_with_the_same_program_are_executed_together(tmp_path, monkeypatch):
     faster = ReverseMIConfig(learning_rate=0.01)
     runs = [
