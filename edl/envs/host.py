@@ -11,6 +11,7 @@ from then on. The code that ran the program then calls `check_hosts`, which rais
 
 import collections
 import contextlib
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -89,6 +90,10 @@ class HostEnv(Env):
     @property
     def action_space(self) -> Box | Discrete:
         return Discrete(self.num_actions) if self.num_actions else Box(self.low, self.high)
+
+    def with_time_left(self) -> "HostEnv":
+        """The same env, played by the same host, whose observations include the time left."""
+        return dataclasses.replace(self, observation_size=self.observation_size + 1, timed=True)
 
     def reset(self, key: Key) -> HostState:
         """Start an episode; the key determines its seed."""

@@ -30,7 +30,7 @@ from edl.envs import layouts
 from edl.envs.base import Env
 from edl.envs.clock import timed_env
 from edl.envs.features import Features, count_features, parse_features
-from edl.envs.host import DEFAULT_HORIZON, hosts_of
+from edl.envs.host import DEFAULT_HORIZON, HostEnv, hosts_of
 from edl.envs.layouts import Layout
 from edl.envs.mjx.names import file_text, is_robot, make_robot, names_file, robot_layout
 from edl.envs.random_maze import is_random
@@ -275,18 +275,19 @@ def _import_gymnasium_envs(name: str) -> Any:
 # Cached because envs outside of JAX are static to `jit`: a second object would compile every program again.
 @functools.lru_cache(maxsize=8)
 def _build(name: str, factory: Factory | None, features: str | Features | None, horizon: int, timed: bool) -> Env:
+    if timed:
+        env = _build(name, factory, features, horizon, False)
+        return env.with_time_left() if isinstance(env, HostEnv) else timed_env(env)
     factory = with_horizon(_factory_of(name) if factory is None else factory, horizon)
     made = _call(name, factory)
     if isinstance(made, Env):
         _check_no_features(name, features)
-        env = check_env(name, made, horizon)
-        return timed_env(env) if timed else env
+        return check_env(name, made, horizon)
     if is_brax_style(made):
         size = observation_size_of(name, made)
         chosen = parse_features(features, size)
-        env = brax_env(made, chosen, size, count_features(chosen, size), horizon or DEFAULT_HORIZON)
-        return timed_env(env) if timed else env
-    return _import_gymnasium_envs(name).host_env(name, factory, made, features, horizon, timed=timed)
+        return brax_env(made, chosen, size, count_features(chosen, size), horizon or DEFAULT_HORIZON)
+    return _import_gymnasium_envs(name).host_env(name, factory, made, features, horizon)
 
 
 def _call(name: str, factory: Callable[[], Any]) -> Any:

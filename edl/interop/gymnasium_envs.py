@@ -45,13 +45,10 @@ def host_env(
     features: str | Features | None = None,
     horizon: int = 0,
     workers: int = -1,
-    *,
-    timed: bool = False,
 ) -> HostEnv:
     """The Gymnasium envs that ``factory`` makes, as one `HostEnv`; ``first`` is one of them.
 
     ``horizon=0`` means the env's own, up to `DEFAULT_HORIZON`; ``workers=-1`` chooses the number of worker processes.
-    With ``timed``, observations include the time left.
     """
     if not isinstance(first, gymnasium.Env):
         raise ConfigError(
@@ -72,10 +69,9 @@ def host_env(
         host=GymnasiumHost(name, factory, first, horizon, choose_workers(first) if workers < 0 else workers),
         chosen_features=chosen,
         horizon=horizon,
-        observation_size=size + timed,
+        observation_size=size,
         feature_size=count_features(chosen, size),
         num_actions=num_actions,
-        timed=timed,
     )
 
 

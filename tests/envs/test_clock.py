@@ -28,7 +28,7 @@ def test_time_is_the_last_number_of_an_observation():
 
 def test_a_timed_env_shows_the_time_and_skills_are_not_about_it():
     plain = host_env("plain", Line, Line(), None, 7, 0)
-    timed = host_env("timed", Line, Line(), None, 7, 0, timed=True)
+    timed = plain.with_time_left()
     assert (plain.observation_size, timed.observation_size) == (2, 3)
     assert plain.feature_size == timed.feature_size == 2
     assert (timed_horizon(plain), timed_horizon(timed), timed_horizon(maze("square"))) == (0, 7, 0)
