@@ -57,15 +57,17 @@ def facts_line(results: Results) -> str:
     """Seeds, device, version and date of all results, in one sentence each."""
     found = list(results.values())
     seeds = _listed(f"{_seeds(each['num_seeds'])} from {each['seed']}" for each in found)
-    version = _listed(f"edl {each['edl']}{_commit(each['commit'])}" for each in found)
+    versions = _listed(_version(name, found) for name in dict.fromkeys(each["edl"] for each in found))
     dates = sorted({each["date"] for each in found})
     date = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    return f"{seeds}; {_listed(each['device'] for each in found)}; {version}; {date}."
+    return f"{seeds}; {_listed(each['device'] for each in found)}; {versions}; {date}."
 
 
-def _commit(commit: str | None) -> str:
-    """The first digits of a commit in brackets. A plus means that files were changed since."""
-    return "" if commit is None else f" ({commit[:7]}{'+' if commit.endswith('+') else ''})"
+def _version(name: str, found: Sequence[Result]) -> str:
+    """A version with the commits of its results. A plus means that files were changed since the commit."""
+    commits = dict.fromkeys(each["commit"] for each in found if each["edl"] == name and each["commit"])
+    short = [f"{commit[:7]}{'+' if commit.endswith('+') else ''}" for commit in commits]
+    return f"edl {name} ({', '.join(short)})" if short else f"edl {name}"
 
 
 def _listed(texts: Iterable[str]) -> str:
