@@ -59,8 +59,8 @@ def sgd(
     size = jax.tree.leaves(rows)[0].shape[0]
     check(
         minibatches <= size,
-        f"minibatches={minibatches} exceeds the {size} rows to fit. Fit more rows (raise objective_batch_size, or "
-        "rollouts if it is 0), or ask for fewer minibatches.",
+        f"minibatches={minibatches} exceeds the {size} rows to fit. Fit more rows (raise rollouts, or "
+        "sac.objective_batch_size if it is set), or ask for fewer minibatches.",
     )
     minibatch_size = size // minibatches
 

@@ -68,11 +68,11 @@ def test_map_elites_misses_its_level_after_one_iteration(tmp_path):
 @pytest.mark.parametrize("method", ["hilp", "fb"])
 def test_offline_methods_do_what_a_reward_asks_for_and_hilp_reaches_goals(method, tmp_path):
     with within_three_minutes():
-        edl.run(env="square", method=method, out=tmp_path / "run")
+        edl.run(env="square", method=method, num_seeds=3, out=tmp_path / "run")
     found = zero_shot(load(tmp_path / "run"))
-    assert found["reward_share"][0] > found["random_reward_share"] + 0.2
+    assert np.mean(found["reward_share"]) > found["random_reward_share"] + 0.3
     if method == "hilp":
-        assert found["goal_distance"][0] < 0.5 * found["random_goal_distance"]
+        assert max(found["goal_distance"]) < 0.5 * found["random_goal_distance"]
 
 
 def cell_entropy(states):
