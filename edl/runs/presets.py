@@ -185,14 +185,14 @@ def unroll_of(horizon: int) -> int:
 
 
 def jax_explorer(facts: Facts) -> BeyondConfig:
-    """41 million steps on an accelerator, and 320,000 on a CPU. An empty floor is large: 61 million steps."""
+    """41 million steps on an accelerator, and 320,000 on a CPU. An empty floor is large: 82 million steps."""
     unbounded = success_of(facts.env).unit == "units"
     on_floor = isinstance(facts.env, MjxEnv) and facts.env.features_are_place_on_floor
     return BeyondConfig(
-        iterations=in_parts(1500 if on_floor and facts.accelerator else 1000, facts),
+        iterations=in_parts(2000 if on_floor and facts.accelerator else 1000, facts),
         unroll=facts.unroll,
         far=(FAR_ON_FLOOR if on_floor else FAR_GOALS) if unbounded else 0.0,
-        inputs="offset" if on_floor else "world",
+        inputs="egocentric" if on_floor else "world",
         # Only walking distance in mazes needs many.
         episodes=1024 if on_floor and facts.accelerator else BeyondConfig().episodes,
         hidden=(256, 256) if facts.accelerator else (128, 128),
