@@ -18,11 +18,10 @@ from edl.tables.budget import budget, budgeted
 from edl.tables.markdown import NONE, bold, facts_line, markdown_table, mean_steps_cell, million, missing_line
 from edl.tables.methods import TUNED_IN, label_of, ranking, tuned_config
 from edl.tables.table import (
-    BASELINES,
     EDL,
     EDL_DEFAULT,
     FIRST_MAZE,
-    TLDR,
+    RIVALS,
     Records,
     Result,
     Results,
@@ -37,7 +36,6 @@ from edl.tables.tuning import SCORE
 
 NAME = "mazes"
 LABELS = {EDL: bold("EDL"), EDL_DEFAULT: f"{bold('EDL')} with default settings"}
-RIVALS = (*BASELINES, TLDR)
 NUM_RIVALS = 5
 LOOKED_AT = f"mazes before {FIRST_MAZE}, of which some were looked at"
 LOW_SUCCESS = 0.9

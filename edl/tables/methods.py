@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from edl.baselines import METHODS
 from edl.citation import year_of
 from edl.evaluate.metrics import METRICS
 from edl.evaluate.statistics import aggregate
@@ -32,6 +31,7 @@ from edl.tables.table import (
     LEADS_MAZES,
     MAZES,
     RANDOM_MAZES,
+    RIVALS,
     Records,
     Result,
     Results,
@@ -73,7 +73,7 @@ COLUMNS = {
 OVERVIEW = (SCORE, "skill_coverage")
 """The metrics of the table over all mazes."""
 README_COLUMNS = ("best_skill_distance", "skill_coverage", "mutual_information")
-README_METHODS = ("reverse_mi", "forward_mi", "diayn", "metra", "skewfit")
+README_METHODS = ("reverse_mi", "forward_mi", "diayn", "metra", "skewfit", "map_elites")
 """The baselines of the short table, besides the best one."""
 
 
@@ -195,7 +195,7 @@ def readme_view(results: Results) -> str:
     found = results_in(results, MAZES[-1])
     if not found:
         return "Not measured."
-    baselines = [method for method in METHODS if method in found]
+    baselines = [method for method in RIVALS if method in found]
     best = ranking(results, MAZES[-1], baselines)[:1]
     lines = [[label_of(RANDOM), "", *random_cells(found, README_COLUMNS), NONE]]
     for method in [*(each for each in README_METHODS if each in found and each not in best), *best, EDL_ORACLE, EDL]:

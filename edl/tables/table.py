@@ -50,8 +50,10 @@ EDL_RUNNING = "edl_running"
 """EDL with inputs that are normalised by running moments, like those of the baselines."""
 BASELINES = tuple(name for name in METHODS if family_of(name) in FAMILIES)
 """The methods without stages that are part of edl."""
-COMPARED = (*BASELINES, TLDR, EDL_RUNNING, EDL_ORACLE, EDL)
-"""All methods of a comparison. ``edl`` explores by itself; ``tldr`` is an explorer whose policy reaches goals."""
+RIVALS = (*BASELINES, TLDR)
+"""What EDL is compared with: the baselines, and an explorer whose policy reaches goals."""
+COMPARED = (*RIVALS, EDL_RUNNING, EDL_ORACLE, EDL)
+"""All methods of a comparison. ``edl`` explores by itself."""
 EXPLORED_BY = {EDL_ORACLE: "oracle", TLDR: TLDR}
 """Rows of runs of EDL with another explorer."""
 FIRST_MAZE = 61

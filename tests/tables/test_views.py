@@ -78,6 +78,9 @@ def test_the_short_table_has_the_best_baseline():
     assert [row[0] for row in rows] == names
     assert [row[1] for row in rows] == ["", "", "", "yes", "no"]
     assert rows[-1][2:] == ["1.00", "0.50", "-", "1.00M"]
+    explorer = {"bottleneck/tldr": result("tldr", mean={"best_skill_distance": 2.0, "skill_coverage": 0.9})}
+    rows = lines_of(methods.readme_view(methods_results() | explorer))[3:]
+    assert [row[0] for row in rows][2:4] == ["`skewfit`", "`tldr`, the best of 4 baselines"]
 
 
 def test_methods_are_ranked_by_the_distance_of_the_best_skill():
