@@ -3,6 +3,8 @@
 import pytest
 
 from edl.interop.env_names import make_env
+from edl.runs.config import RunConfig
+from edl.runs.presets import complete
 from tests.envs.mjx.models import ARM, write
 
 pytest.importorskip("mujoco.mjx")
@@ -162,3 +164,13 @@ def test_a_leash_to_the_world_makes_the_place_matter(tmp_path, tied):
 def test_ties_between_its_own_parts_do_not_matter(tmp_path):
     tied = '<equality><connect body1="torso" body2="leg" anchor="0.1 0 0"/></equality>'
     assert make_env(write(tmp_path, walker(tied=tied)), features="root.x,root.y").features_are_place_on_floor
+
+
+@pytest.mark.parametrize(
+    ("fixed", "features", "inputs", "far"),
+    [("", "root.x,root.y", "egocentric", 0.4), (BOX, "root.x,root.y", "world", 0.2), ("", "root.z", "world", 0.0)],
+)
+def test_an_explorer_sees_an_empty_floor_from_the_robot(tmp_path, fixed, features, inputs, far):
+    env = write(tmp_path, walker(fixed))
+    explorer = complete(RunConfig(env=env, features=features)).explorer
+    assert (explorer.inputs, explorer.far) == (inputs, far)
