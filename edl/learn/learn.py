@@ -41,6 +41,9 @@ SUCCESS_RATE = 0.1
 """Weight of the newest iteration in the running success of a skill."""
 MIN_WEIGHT = 0.2
 """Weight with which a skill that always succeeds is drawn."""
+BOOST_FADES = (0.7, 0.85)
+"""The extra entropy of skills that fail fades between these shares of the iterations. It helps a skill to find its
+goal, but a skill that cannot stay there because of it would keep failing, and keep the extra entropy."""
 MAX_LOCATED_GOALS = 1000
 """Up to this number of goals, all are located before a chunk of iterations. Of more, each episode locates its own."""
 
@@ -71,7 +74,8 @@ class LearnConfig:
     entropy_boost: float = 50.0
     """How much more entropy a skill gets if it fails where others succeed: its entropy bonus is multiplied by
     1 + entropy_boost (mean success - success of the skill). A skill that always makes the same mistake, e.g. at a wall
-    beyond its goal, must try other actions to find its way. 0: all skills have the same bonus."""
+    beyond its goal, must try other actions to find its way. It fades near the end (`BOOST_FADES`). 0: all
+    skills have the same bonus."""
     stop_at: float = 0.98
     """Stop early when the running success of the worst skill reaches this value. A value above 1 never stops early."""
     bonus: float = 0.0
@@ -200,10 +204,10 @@ def deadline_objective(skills: SkillModel, normaliser: Normaliser, config: Learn
 
     how = Hindsight(draw, normaliser, skills.normaliser.scale, success_of(env).radius, env.horizon)
 
-    def reward(success: Float[Array, " k"], episode: Episode) -> Float[Array, " t"]:
+    def reward(counts: SkillCounts, episode: Episode) -> Float[Array, " t"]:
         return how.rewards(episode)
 
-    def rewrite(key: Key, success: Float[Array, " k"], replay: Replay, rows: Int[Array, "m n"]) -> Transition:
+    def rewrite(key: Key, counts: SkillCounts, replay: Replay, rows: Int[Array, "m n"]) -> Transition:
         return replay_in_hindsight(key, replay, rows, how)
 
     return Objective(**common, reward=reward, rewrite=rewrite)
@@ -229,6 +233,13 @@ def reward_unit(skills: SkillModel, config: LearnConfig) -> float | Scalar:
     return jnp.exp(jnp.mean(jnp.log(skills.normaliser.scale))) if config.scale_rewards else 1.0
 
 
+class SkillCounts(NamedTuple):
+    """The state of the objective: the running success of each skill, and the number of iterations so far."""
+
+    success: Float[Array, " k"]
+    iteration: Int[Array, ""]
+
+
 class DistanceMemory(NamedTuple):
     """What the reward remembers of an episode: the memory of the distance, and the last distance to the goal."""
 
@@ -247,26 +258,26 @@ def skill_counts(skills: SkillModel, config: LearnConfig, env: Env, to_goals: Di
     goal_reached = success_of(env)
     unit = skills.normaliser.scale if goal_reached.unit == "standard deviations" else 1.0
 
-    def init(key: Key) -> Float[Array, " k"]:
-        return jnp.zeros(1 if skills.continuous else skills.num_skills)
+    def init(key: Key) -> SkillCounts:
+        return SkillCounts(jnp.zeros(1 if skills.continuous else skills.num_skills), jnp.int32(0))
 
-    def sample(key: Key, success: Float[Array, " k"]) -> Skill:
+    def sample(key: Key, counts: SkillCounts) -> Skill:
         if skills.continuous:
             return skills.sample(key)
-        weights = MIN_WEIGHT + config.focus * (1.0 - success)
+        weights = MIN_WEIGHT + config.focus * (1.0 - counts.success)
         return skills.skill(jax.random.categorical(key, jnp.log(weights)))
 
-    def update(key: Key, success: Float[Array, " k"], episodes: Episode) -> tuple[Float[Array, " k"], Metrics]:
+    def update(key: Key, counts: SkillCounts, episodes: Episode) -> tuple[SkillCounts, Metrics]:
         distances, ended = goal_distances(episodes, unit), jax.vmap(lambda episode: episode.ended)(episodes)
         skill = jnp.zeros_like(episodes.skill.index) if skills.continuous else episodes.skill.index
         reached = distances <= goal_reached.radius
         if to_goals is not None and episodes.memory is not None:
             ends = jax.vmap(lambda episode: episode.last)(episodes)
             reached &= jax.vmap(to_goals.confirms)(episodes.memory.distance, ends, episodes.skill.goal)
-        success = update_success(success, reached, skill, ended)
+        success = update_success(counts.success, reached, skill, ended)
         distance = jnp.sum(distances * ended) / jnp.maximum(jnp.sum(ended), 1)
         metrics = {"goal_distance": distance, "goal_success": jnp.mean(success)}
-        return success, {**metrics, "worst_skill_success": jnp.min(success)}
+        return SkillCounts(success, counts.iteration + 1), {**metrics, "worst_skill_success": jnp.min(success)}
 
     return {"init": init, "sample": sample, "update": update}
 
@@ -275,9 +286,10 @@ def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig, e
     """r = log q(s|z), where nothing is learned besides the policy."""
     goal_reached = success_of(env)
 
-    def entropy_scale(success: Float[Array, " k"], episode: Episode) -> Scalar:
-        skill = 0 if skills.continuous else episode.skill.index
-        return 1.0 + config.entropy_boost * jnp.maximum(jnp.mean(success) - success[skill], 0.0)
+    def entropy_scale(counts: SkillCounts, episode: Episode) -> Scalar:
+        success, skill = counts.success, 0 if skills.continuous else episode.skill.index
+        boost = config.entropy_boost * boost_left(counts.iteration / config.ppo.iterations)
+        return 1.0 + boost * jnp.maximum(jnp.mean(success) - success[skill], 0.0)
 
     def common(to_goals: Distance | None = None) -> dict[str, Any]:
         return {**skill_counts(skills, config, env, to_goals), "entropy_scale": entropy_scale}
@@ -311,6 +323,12 @@ def edl_objective(skills: SkillModel, distance: Distance, config: LearnConfig, e
         privileged=lambda state, episode: critic_antigoal(skills, distance, config, episode),
         weight=lambda state, episode: rival_weight(distance, config.radius, config.epsilon, episode),
     )
+
+
+def boost_left(progress: Scalar) -> Scalar:
+    """The share of the extra entropy that is left when a share of the iterations is done: 1, and at the end 0."""
+    begin, end = BOOST_FADES
+    return jnp.clip((end - progress) / (end - begin), 0.0, 1.0)
 
 
 def update_success(

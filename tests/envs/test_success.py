@@ -14,7 +14,7 @@ from edl.evaluate.metrics import METRICS, within_text
 from edl.interop.env_names import make_env
 from edl.learn import LearnConfig
 from edl.learn.distance import EuclideanDistance
-from edl.learn.learn import edl_objective
+from edl.learn.learn import SkillCounts, edl_objective
 from edl.nets.normalise import Normaliser
 from tests.envs.mjx.models import BALL, write
 from tests.explore.thruster import Thruster
@@ -45,7 +45,7 @@ def test_learning_counts_a_success_within_the_same_distance(tmp_path):
     found = {}
     for name, env in (("maze", maze("square")), ("units", ball(tmp_path)), ("none", Thruster())):
         objective = edl_objective(SKILLS, EuclideanDistance(), config, env)
-        _, metrics = objective.update(jax.random.key(0), jnp.zeros(2), episodes)
+        _, metrics = objective.update(jax.random.key(0), SkillCounts(jnp.zeros(2), jnp.int32(0)), episodes)
         found[name] = [float(metrics[key]) for key in ("worst_skill_success", "goal_distance")]
     np.testing.assert_allclose(found["maze"], [0.0, 0.4], atol=1e-5)
     np.testing.assert_allclose(found["units"], [0.1, 0.4], atol=1e-5)
@@ -61,6 +61,6 @@ def test_texts_state_the_distance_with_its_unit():
 def test_progress_is_divided_by_the_spread_of_the_states(tmp_path):
     config = dataclasses.replace(LearnConfig(distance="euclidean"), scale_rewards=True, bonus=2.0)
     path = episode([[0.0, 0.0], [1.0, 0.0], [2.5, 0.0]], GOALS[0])
-    rewards = edl_objective(SKILLS, EuclideanDistance(), config, ball(tmp_path)).reward(jnp.zeros(2), path)
+    rewards = edl_objective(SKILLS, EuclideanDistance(), config, ball(tmp_path)).reward(None, path)
     # Steps of 1 and 1.5, in units of 4; the second one ends within 1 of the goal, in an episode of 4 steps.
     np.testing.assert_allclose(rewards, [0.25, 0.375 + 2.0 / 4], rtol=1e-5)

@@ -14,7 +14,7 @@ from edl.envs.maze import maze
 from edl.envs.rollout import rollout
 from edl.learn import LearnConfig, distance_for, learn, measure, paper
 from edl.learn.distance import EuclideanDistance, NormalisedDistance
-from edl.learn.learn import edl_objective, policy_normaliser, update_success
+from edl.learn.learn import BOOST_FADES, SkillCounts, edl_objective, policy_normaliser, update_success
 from edl.learn.walking import WalkingDistance
 from edl.nets.normalise import Normaliser
 from edl.objective import goal_metrics
@@ -47,6 +47,11 @@ TINY = PPOConfig(
 )
 PLAIN = LearnConfig(distance="euclidean", ppo=TINY)
 RIVALRY = paper(ppo=dataclasses.replace(TINY, rollouts=32, gamma=1.0, bootstrap=False), scale_inputs=True)
+
+
+def counts_of(*success: float) -> SkillCounts:
+    """The state of the objective at the beginning, with this running success of every skill."""
+    return SkillCounts(jnp.array(success), jnp.int32(0))
 
 
 @pytest.fixture(scope="module", params=[PLAIN, RIVALRY], ids=["progress", "sibling_rivalry"])
@@ -149,18 +154,19 @@ def test_an_episode_that_ends_behind_a_wall_next_to_its_goal_has_not_reached_it(
     episodes = jit(lambda: played_at_the_wall(objective, [0, 1], parts))()
     # To the first goal 0.1, which is visible. To the second 0.3 in a straight line, and 0.4 + 6.3 on foot.
     np.testing.assert_allclose(episodes.memory.distance, [0.1, 6.7], atol=1e-6)
-    success, metrics = objective.update(jax.random.key(0), jnp.array([0.5, 0.5]), episodes)
-    np.testing.assert_allclose(success, [0.55, 0.45])
+    counts, metrics = objective.update(jax.random.key(0), counts_of(0.5, 0.5), episodes)
+    np.testing.assert_allclose(counts.success, [0.55, 0.45])
     assert metrics["goal_distance"] == pytest.approx(0.2)
     straight = edl_objective(BESIDE_THE_WALL, EuclideanDistance(), PLAIN, CORRIDOR)
-    success, _ = straight.update(jax.random.key(0), jnp.array([0.5, 0.5]), played_at_the_wall(straight, [0, 1], parts))
-    np.testing.assert_allclose(success, [0.55, 0.55])
+    counts, _ = straight.update(jax.random.key(0), counts_of(0.5, 0.5), played_at_the_wall(straight, [0, 1], parts))
+    np.testing.assert_allclose(counts.success, [0.55, 0.55])
 
 
 def test_the_objective_only_counts_which_skills_succeed():
     objective = edl_objective(SKILLS, EuclideanDistance(), PLAIN, CORRIDOR)
-    success = objective.init(jax.random.key(0))
-    np.testing.assert_array_equal(success, np.zeros(len(GOALS)))
+    counts = objective.init(jax.random.key(0))
+    np.testing.assert_array_equal(counts.success, np.zeros(len(GOALS)))
+    assert counts.iteration == 0
     episodes = jax.tree.map(
         lambda *x: jnp.stack(x),
         episode([[0.0, 0.0], [2.0, 0.3]], GOALS[1]),
@@ -168,8 +174,9 @@ def test_the_objective_only_counts_which_skills_succeed():
         episode([[0.0, 0.0], [2.0, 0.3]], GOALS[1]),
     )
     episodes = episodes._replace(skill=episodes.skill._replace(index=jnp.array([1, 0, 1])))
-    success, metrics = objective.update(jax.random.key(0), jnp.array([0.5, 0.5]), episodes)
-    np.testing.assert_allclose(success, [0.45, 0.55])  # a tenth of the way to 0 and to 1
+    counts, metrics = objective.update(jax.random.key(0), counts_of(0.5, 0.5), episodes)
+    assert counts.iteration == 1
+    np.testing.assert_allclose(counts.success, [0.45, 0.55])  # a tenth of the way to 0 and to 1
     assert metrics["goal_success"] == pytest.approx(0.5)
     assert metrics["worst_skill_success"] == pytest.approx(0.45)
     assert metrics["goal_distance"] == pytest.approx((0.3 + 2.0 + 0.3) / 3)
@@ -206,20 +213,31 @@ def test_with_rivalry_the_critic_sees_the_normalised_antigoal():
 def test_skills_that_fail_are_drawn_more_often(focus, share):
     """The second of two skills always succeeds: it has weight 0.2, and the first has 0.2 + focus."""
     objective = edl_objective(SKILLS, EuclideanDistance(), dataclasses.replace(PLAIN, focus=focus), CORRIDOR)
-    success = jnp.array([0.0, 1.0])
-    drawn = jax.vmap(lambda key: objective.sample(key, success))(jax.random.split(jax.random.key(0), 2000))
+    counts = counts_of(0.0, 1.0)
+    drawn = jax.vmap(lambda key: objective.sample(key, counts))(jax.random.split(jax.random.key(0), 2000))
     np.testing.assert_array_equal(drawn.goal, GOALS[drawn.index])
     assert jnp.mean(drawn.index) == pytest.approx(share, abs=0.03)
 
 
 def test_a_skill_that_fails_where_others_succeed_gets_more_entropy():
+    np.testing.assert_allclose(entropy_scales_after(0), [1 + 10 * (0.5 - 0.2), 1.0])
+    np.testing.assert_allclose(entropy_scales_after(0.5 * TINY.iterations), [4.0, 1.0])
+
+
+def test_the_extra_entropy_fades_before_training_ends():
+    half_way = sum(BOOST_FADES) / 2 * TINY.iterations
+    np.testing.assert_allclose(entropy_scales_after(half_way), [1 + 10 * (0.5 - 0.2) / 2, 1.0], rtol=1e-5)
+    np.testing.assert_allclose(entropy_scales_after(BOOST_FADES[1] * TINY.iterations), [1.0, 1.0], atol=1e-5)
+    np.testing.assert_array_equal(entropy_scales_after(TINY.iterations), [1.0, 1.0])
+
+
+def entropy_scales_after(iterations: float) -> list[float]:
+    """The factors of the entropy of two skills with a success of 0.2 and 0.8, with an ``entropy_boost`` of 10."""
     objective = edl_objective(SKILLS, EuclideanDistance(), dataclasses.replace(PLAIN, entropy_boost=10.0), CORRIDOR)
     one = episode([[0.0, 0.0], [2.0, 0.3]], GOALS[1])
-    scales = [
-        objective.entropy_scale(jnp.array([0.2, 0.8]), one._replace(skill=one.skill._replace(index=jnp.int32(index))))
-        for index in (0, 1)
-    ]
-    np.testing.assert_allclose(scales, [1 + 10 * (0.5 - 0.2), 1.0])
+    counts = counts_of(0.2, 0.8)._replace(iteration=jnp.int32(round(iterations)))
+    of_skill = [one._replace(skill=one.skill._replace(index=jnp.int32(index))) for index in (0, 1)]
+    return [float(objective.entropy_scale(counts, each)) for each in of_skill]
 
 
 def test_training_stops_at_a_goal_success_that_neither_run_reached(learned):
