@@ -44,6 +44,7 @@ def test_the_notebook_is_stored_without_results():
     assert len({cell["id"] for cell in found["cells"]}) == len(found["cells"])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("little_training")
 def test_the_notebook_runs(capsys: pytest.CaptureFixture[str]):
     names = run_notebook(QUICK)

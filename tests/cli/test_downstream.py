@@ -61,6 +61,7 @@ def test_one_table_over_runs(copied: Path, tmp_path: Path, capsys, quick_compili
         assert 0 <= int(skill) < run.config.num_skills
 
 
+@pytest.mark.slow
 def test_the_full_budget_can_be_left_out(copied: Path, capsys, quick_compiling):
     assert main(["downstream", str(copied), *CONTROL, "--no-full-budget"]) == 0
     assert "total of" not in capsys.readouterr().out

@@ -97,6 +97,7 @@ FLOOR = ["floor_coverage", "directions_coverage", "reached_within_1", "disc_with
 COMPARED = ["goal_distance", "goal_success", "travelled", *FLOOR]
 
 
+@pytest.mark.slow
 def test_the_policy_gives_the_same_results_in_mujoco(ball_run):
     run = load(ball_run.path)
     found = cross_check(run, num_rollouts=3)

@@ -103,6 +103,7 @@ def test_placed_goals_have_a_file_of_their_own_and_learning_without_them_starts_
     assert (further / "policy.safetensors").read_bytes() != policy
 
 
+@pytest.mark.slow
 def test_discovered_and_placed_skills_are_both_on_disk(tmp_path, monkeypatch):
     out = tmp_path / "run"
     learner = LearnConfig(walking=WalkingConfig(landmarks=32, neighbours=8, episodes=50), ppo=PPO)
