@@ -74,8 +74,8 @@ class LearnConfig:
     entropy_boost: float = 50.0
     """How much more entropy a skill gets if it fails where others succeed: its entropy bonus is multiplied by
     1 + entropy_boost (mean success - success of the skill). A skill that always makes the same mistake, e.g. at a wall
-    beyond its goal, must try other actions to find its way. It fades near the end (`BOOST_FADES`). 0: all
-    skills have the same bonus."""
+    beyond its goal, must try other actions to find its way. The extra entropy fades near the end (`BOOST_FADES`).
+    0: all skills have the same bonus."""
     stop_at: float = 0.98
     """Stop early when the running success of the worst skill reaches this value. A value above 1 never stops early."""
     bonus: float = 0.0
@@ -248,7 +248,7 @@ class DistanceMemory(NamedTuple):
 
 
 def skill_counts(skills: SkillModel, config: LearnConfig, env: Env, to_goals: Distance | None = None) -> dict[str, Any]:
-    """The parts of the objective besides the reward. The state is the running success of each skill.
+    """The parts of the objective besides the reward. Its state is `SkillCounts`.
 
     An episode succeeds if it ends near its goal in a straight line, and if ``to_goals``, the distance of the reward,
     confirms it: the goal may be behind a thin wall. This needs `DistanceMemory` in ``episodes.memory``.
