@@ -13,7 +13,7 @@ from jaxtyping import PyTree
 
 from edl.envs.base import Env
 from edl.envs.mjx.env import MjxEnv, MjxMaze
-from edl.runtime.effort import Effort, options
+from edl.runtime.effort import Effort, loops_on_gpu, options
 
 MAX_EXECUTABLES = 64
 """Maximum number of cached executables per device. A run of EDL has about 20."""
@@ -28,12 +28,10 @@ def executable(
     """``function(*static, ...)`` compiled for arguments of these shapes, or a cached executable.
 
     ``function`` and ``static`` are hashable. The buffers of argument number ``donate`` are reused for the result.
-    The arguments may be arrays or shapes. It runs on the default device of this thread. Programs with a robot always
-    have the full compile effort.
+    The arguments may be arrays or shapes. It runs on the default device of this thread.
     """
-    effort = Effort.FULL if has_robot(args) else effort
     device = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]  JAX adds it at run time
-    request = (function, static, donate, options_key(effort), *signature(args))
+    request = (function, static, donate, compiler_options(effort, args), *signature(args))
     key = (device, *request)
     with _lock:
         first = key not in _executables
@@ -49,24 +47,32 @@ def executable(
     return future.result()  # another thread may still be compiling it
 
 
-def has_robot(args: PyTree) -> bool:
-    """Whether arguments contain a robot on MJX. XLA's older code generator for CPUs crashes on it (jaxlib 0.11.2)."""
+def compiler_options(effort: Effort, args: PyTree) -> tuple[tuple[str, Any], ...]:
+    """The compiler options of a program, as a hashable value.
+
+    Programs with a robot on MJX always have the full compile effort, because XLA's older code generator for CPUs
+    crashes on them (jaxlib 0.11.2). On a GPU they run their loops as CUDA graphs, if their physics allows it.
+    """
+    robots = robots_in(args)
+    if not robots:
+        return tuple((options(effort) or {}).items())
+    on_gpu = loops_on_gpu() if all(each.physics.runs_on_device for each in robots) else None
+    return tuple({**(options(Effort.FULL) or {}), **(on_gpu or {})}.items())
+
+
+def robots_in(args: PyTree) -> list[MjxEnv | MjxMaze]:
+    """The envs on MJX among the arguments."""
     leaves = jax.tree.leaves(args, is_leaf=lambda each: isinstance(each, Env))
-    return any(isinstance(each, MjxEnv | MjxMaze) for each in leaves)
-
-
-def options_key(effort: Effort) -> tuple[tuple[str, int], ...]:
-    """The compiler options of an effort as a hashable value."""
-    return tuple((options(effort) or {}).items())
+    return [each for each in leaves if isinstance(each, MjxEnv | MjxMaze)]
 
 
 def compile_now(
-    function: Callable, static: tuple, donate: int | None, compiler_options: tuple, tree: Any, shapes: tuple
+    function: Callable, static: tuple, donate: int | None, chosen: tuple, tree: Any, shapes: tuple
 ) -> Callable:
     jitted = jax.jit(
         functools.partial(function, *static),
         donate_argnums=() if donate is None else donate,
-        compiler_options=dict(compiler_options) or None,
+        compiler_options=dict(chosen) or None,
     )
     return jitted.lower(*from_signature(tree, shapes)).compile()
 

@@ -10,20 +10,13 @@ import importlib.metadata
 import importlib.util
 import io
 import pathlib
-import threading
-from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
-
-import jax
-import jax.numpy as jnp
 
 from edl.config import ConfigError, check
 
 INSTALL = "in a checkout, pip install '.[mjx]'"
 GYM_MODELS = pathlib.Path("envs", "mujoco", "assets")
 """The folder of Gym's models in the package gymnasium."""
-TRACING = threading.RLock()
-"""Held while a physics step is traced, because `unrolled_line_search` changes MJX for all threads."""
 
 
 class Library(NamedTuple):
@@ -50,36 +43,6 @@ def _import_library() -> Library:
                 f"robots need mujoco and mujoco-mjx, which cannot be imported ({type(error).__name__}: {error}). "
                 f"Unset MUJOCO_GL if it is set, or install them again: {INSTALL}."
             ) from error
-
-
-@contextlib.contextmanager
-def unrolled_line_search(*, unroll: bool = True) -> Iterator[None]:
-    """While a physics step is traced, replace the loop of MJX's line search by its iterations one after the other.
-
-    The result is the same. On a GPU, an iteration of a loop launches dozens of small kernels: without the loop, a step
-    of 256 ants takes half the time (4.6 ms instead of 9.2 ms on an H200). Compiling takes a third to a half longer.
-
-    Other threads wait, also those that want the loop (not ``unroll``): they would trace it without.
-    """
-    solver, name = importlib.import_module("mujoco.mjx._src.solver"), "_while_loop_scan"
-    with TRACING:
-        loop = getattr(solver, name, None)
-        if loop is None or not unroll:  # None: another version of MJX
-            yield
-            return
-        setattr(solver, name, repeat_while)
-        try:
-            yield
-        finally:
-            setattr(solver, name, loop)
-
-
-def repeat_while(condition: Callable[[Any], Any], body: Callable[[Any], Any], value: Any, max_iterations: int) -> Any:
-    """Apply ``body`` while ``condition`` holds, at most ``max_iterations`` times, without a loop."""
-    for _ in range(max_iterations):
-        goes_on = condition(value)
-        value = jax.tree.map(lambda new, old, goes_on=goes_on: jnp.where(goes_on, new, old), body(value), value)
-    return value
 
 
 def installed_version(package: str) -> str | None:

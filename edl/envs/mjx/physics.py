@@ -31,7 +31,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from edl.config import ConfigError, check
 from edl.envs.base import Box
-from edl.envs.mjx.library import load_library, unrolled_line_search
+from edl.envs.mjx.acceleration import accelerated, runs_on_device
+from edl.envs.mjx.library import load_library
 from edl.envs.mjx.walls import WallMap, move_walls
 from edl.types import Key
 
@@ -42,8 +43,6 @@ MAX_SPEED = 1e3
 GYMS_WARNING = "compiler attribute 'settotalmass' is deprecated"
 """MuJoCo says this about Gym's half-cheetah, which a user cannot change."""
 FAST_ITERATIONS, FAST_LINE_SEARCH = 4, 4
-MAX_UNROLLED = 8
-"""Largest number of line-search iterations that are unrolled on an accelerator."""
 Accuracy = Literal["fast", "exact"]
 Divergence = Literal["rest", "error"]
 
@@ -99,6 +98,11 @@ class Physics:
         low, high = control_range(self.model)
         return Box(jnp.asarray(low), jnp.asarray(high))
 
+    @property
+    def runs_on_device(self) -> bool:
+        """Whether a GPU can run loops of steps by itself: see `edl.envs.mjx.acceleration`."""
+        return runs_on_device(self.model.nv)
+
     def reset(self, key: Key) -> PhysicsState:
         """The model's first keyframe, or its default position if it has none, plus noise."""
         position_key, velocity_key = jax.random.split(key)
@@ -153,13 +157,13 @@ def _simulate(
     """``frame_skip`` physics steps with one control."""
     mjx = load_library().mjx
     model, data = jax.tree.map(jnp.asarray, (physics.mjx_model, physics.mjx_data))
-    few_iterations = physics.model.opt.ls_iterations <= MAX_UNROLLED and jax.default_backend() != "cpu"
+    on_accelerator = jax.default_backend() != "cpu"
 
     def advance(_: Array, state: PhysicsState) -> PhysicsState:
         near = model if walls is None else move_walls(model, physics.wall_geoms, walls, state.qpos[:2])
         given = {"qpos": state.qpos, "qvel": state.qvel, "act": state.act, "qacc_warmstart": state.warmstart}
         # By default some GPUs round the factors of a matrix product to 10 bits, which is too coarse for contacts.
-        with jax.default_matmul_precision("highest"), unrolled_line_search(unroll=few_iterations):
+        with jax.default_matmul_precision("highest"), accelerated(physics.model, enabled=on_accelerator):
             after = mjx.step(near, data.replace(ctrl=control, **given))
         return state._replace(qpos=after.qpos, qvel=after.qvel, act=after.act, warmstart=after.qacc_warmstart)
 

@@ -1,9 +1,5 @@
 """The extra ``mjx``: what a user is told if it is missing or does not fit."""
 
-import importlib
-import threading
-
-import jax.numpy as jnp
 import pytest
 
 from edl.config import ConfigError
@@ -47,62 +43,3 @@ def test_the_models_of_gym_are_found_without_importing_it():
     assert '<mujoco model="ant">' in read_gym_model("ant.xml")
     with pytest.raises(ConfigError, match=r"'no_such.xml' is part of gymnasium"):
         read_gym_model("no_such.xml")
-
-
-@pytest.mark.parametrize("stop", [0, 3, 5, 9])
-def test_the_unrolled_line_search_is_the_loop_of_mjx(stop):
-    solver = importlib.import_module("mujoco.mjx._src.solver")
-    values = {"count": jnp.int32(0), "x": jnp.float32(1.0)}
-
-    def step(value):
-        return {"count": value["count"] + 1, "x": value["x"] * 1.5}
-
-    def goes_on(value):
-        return value["count"] < stop
-
-    loop = solver._while_loop_scan
-    expected = loop(goes_on, step, values, 5)
-    with library.unrolled_line_search():
-        assert solver._while_loop_scan is library.repeat_while
-        found = solver._while_loop_scan(goes_on, step, values, 5)
-    assert solver._while_loop_scan is loop
-    assert found == expected
-    assert found["count"] == min(stop, 5)
-
-
-def test_a_thread_that_traces_physics_waits_for_the_others():
-    """Each has the line search that it asks for, and MJX has its own again when all have left."""
-    solver = importlib.import_module("mujoco.mjx._src.solver")
-    loop, found, inside, leave = solver._while_loop_scan, {}, threading.Event(), threading.Event()
-
-    def first():
-        with library.unrolled_line_search():
-            inside.set()
-            assert leave.wait(10)
-            found["first"] = solver._while_loop_scan
-
-    def enter(name, unroll):
-        with library.unrolled_line_search(unroll=unroll):
-            found[name] = solver._while_loop_scan
-
-    threads = [threading.Thread(target=first)]
-    threads += [threading.Thread(target=enter, args=each) for each in (("second", True), ("with the loop", False))]
-    threads[0].start()
-    assert inside.wait(10)
-    for thread in threads[1:]:
-        thread.start()
-    threads[1].join(0.1)
-    assert not found
-    leave.set()
-    for thread in threads:
-        thread.join(10)
-    assert found == {"first": library.repeat_while, "second": library.repeat_while, "with the loop": loop}
-    assert solver._while_loop_scan is loop
-
-
-def test_the_loop_of_mjx_comes_back_after_an_error():
-    solver = importlib.import_module("mujoco.mjx._src.solver")
-    loop = solver._while_loop_scan
-    with pytest.raises(MemoryError), library.unrolled_line_search(), library.unrolled_line_search():
-        raise MemoryError
-    assert solver._while_loop_scan is loop
