@@ -11,10 +11,22 @@ generalised policy improvement). The target contains no entropy, and alpha is le
 N = 256 are the authors'. For a short step and z on the unit sphere of R^d, the log-sum-exp is log N + ||phi(s') -
 phi(s)||^2 / (2 d), so the best length of a step in its own direction is about d / xi in every state.
 
+A step that says little about z is short: its best length is that of (d / xi) E[z | s, s']. So a policy that hardly
+differs between skills has a tiny reward, until alpha has decreased to its scale. In METRA phi grows until a step has
+length 1, however little it says about z.
+
+The defaults are for mazes. `CSFConfig.robot` is the authors' recipe for Ant and HalfCheetah (their repository
+Princeton-RL/contrastive-successor-features, scripts/pretrain/csf): METRA's (`edl.baselines.robot_recipes`), with skills
+on the unit circle in both.
+
 Departs from the authors' code:
 - The z_i are the N codes of the minibatch, which are draws of p(z) too. Theirs are drawn anew.
-- Discrete skills are possible, as in METRA.
-- In each iteration, phi makes all its gradient steps before the policy.
+- Discrete skills are possible, as in METRA. The authors' are always continuous.
+- In each iteration, phi makes all its gradient steps before the policy. Theirs alternate, on the same batch of 256.
+- The hidden layers of the policy have ReLU, as all others. In their code (and METRA's) those of the policy have tanh,
+  the default of a library below it. The first weights of the policy's last layer are a tenth of theirs.
+- What `edl.baselines.metra` says of its recipe for robots is true here too: 256 episodes per iteration, the normaliser
+  of observations, gradient steps of phi during the warm-up, and one skill per episode to reach x.
 """
 
 from typing import Any
@@ -26,6 +38,7 @@ from jaxtyping import Array, Float
 from edl.artifacts import SkillPolicy
 from edl.baselines.directions import DirectionConfig, DirectionMethod, SkillKind, map_steps, progress, train_directions
 from edl.baselines.model_fitting import Moves, weighted_mean
+from edl.baselines.robot_recipes import robot_directions
 from edl.config import config
 from edl.envs.base import Env
 from edl.nets.mlp import MLP, mlp
@@ -43,6 +56,14 @@ class CSFConfig(DirectionConfig):
     """xi, the weight of the log-sum-exp."""
     minibatches: int = 25
     """Gradient steps of phi per iteration, over the steps that SAC samples from its replay buffer."""
+
+    @classmethod
+    def robot(cls, **changes: Any) -> "CSFConfig":
+        """The authors' recipe for Ant and HalfCheetah: skills on the unit circle, xi = 5.
+
+        10 million steps with 200 steps per episode. ``changes`` are changes to SAC.
+        """
+        return cls(**robot_directions(continuous=True, **changes))
 
 
 def csf(env: Env, config: CSFConfig) -> Program[Any, SkillPolicy]:

@@ -126,7 +126,7 @@ JAX: dict[str, Callable[[Facts], Any]] = {
     "metra": lambda facts: METRAConfig.robot(continuous=facts.env.feature_size >= 2, **jax_sac(facts)),
     "lsd": lambda facts: LSDConfig(**jax_directions(facts)),
     "csd": lambda facts: CSDConfig(**jax_directions(facts)),
-    "csf": lambda facts: CSFConfig(**jax_directions(facts)),
+    "csf": lambda facts: CSFConfig.robot(**jax_sac(facts)),
     "apt": lambda facts: APTConfig(**robot_entropy(facts.env.horizon, **jax_sac(facts))),
     "cic": lambda facts: CICConfig(**robot_entropy(facts.env.horizon, **jax_sac(facts))),
     "diayn": lambda facts: DIAYNConfig.robot(**jax_sac(facts)),
@@ -248,7 +248,7 @@ def jax_sac(facts: Facts) -> dict[str, Any]:
 
 
 def jax_directions(facts: Facts) -> dict[str, Any]:
-    """METRA's recipe for the other methods of its family."""
+    """METRA's recipe for LSD and CSD."""
     return robot_directions(facts.env.feature_size >= 2, **jax_sac(facts))
 
 

@@ -18,6 +18,7 @@ from edl.baselines.directions import (
     progress_loss,
 )
 from edl.baselines.lsd import LSDConfig, lipschitz_mlp, lsd
+from edl.baselines.metra import METRAConfig
 from edl.baselines.model_fitting import Fitted, Moves
 from edl.envs.maze import maze
 from edl.envs.rollout import Episode, Skill
@@ -99,6 +100,32 @@ def test_the_contrast_of_csf_by_hand():
     loss, metrics = contrastive_loss(DOUBLE, ROWS, DIRECTIONS, 5.0)
     assert loss == pytest.approx(5 * log_sums.mean() - MEAN_PROGRESS, rel=1e-5)
     assert metrics["log_sum_exp"] == pytest.approx(log_sums.mean(), rel=1e-5)
+
+
+def test_the_best_step_of_csf_is_short_if_it_says_little_about_z():
+    """About d / xi times the mean z of those who make it."""
+    angles = jnp.arange(64) * 2 * jnp.pi / 64
+    circle = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
+    moves = Moves(jnp.zeros((64, 1)), jnp.ones((64, 1)), circle, jnp.ones(64))
+
+    def loss(length, mean):
+        """All rows make one step along the first axis. Their own z are uniform, so their mean is added here."""
+        phi = MLP([jnp.array([[length, 0.0]])], [jnp.zeros(2)])
+        return contrastive_loss(phi, moves, circle, 5.0)[0] - mean * length
+
+    lengths = jnp.linspace(0, 1, 1001)
+    for mean in (1.0, 0.1):
+        losses = jax.vmap(loss, (0, None))(lengths, mean)
+        assert lengths[jnp.argmin(losses)] == pytest.approx(2 / 5 * mean, rel=0.03)
+
+
+def test_the_recipe_of_csf_for_robots_is_that_of_metra_with_skills_on_the_circle():
+    recipe, metra = CSFConfig.robot(rollouts=8), METRAConfig.robot(continuous=True, rollouts=8)
+    assert (recipe.skills, recipe.skill_size, recipe.contrast) == ("continuous", 2, 5.0)
+    assert recipe.sac == metra.sac
+    assert (recipe.hidden, recipe.learning_rate, recipe.match_policy, recipe.sees) == (
+        (metra.hidden, metra.learning_rate, metra.match_policy, metra.sees)
+    )
 
 
 @pytest.mark.parametrize("skills", ["discrete", "continuous"])
