@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from edl.artifacts import SkillPolicy
 from edl.config import ConfigError
@@ -37,6 +39,7 @@ from edl.rl.ppo import (
     prepare_batch,
     rewards_of,
     standardise,
+    standardise_by_skill,
     update_agent,
     value_loss,
 )
@@ -224,6 +227,33 @@ def test_standardise_by_hand():
     scaled = standardise(x, weights)
     np.testing.assert_allclose(scaled[0], [-2 / np.sqrt(8 / 3), 0.0], atol=1e-6)
     np.testing.assert_allclose(scaled[1, 1], 2 / np.sqrt(8 / 3), rtol=1e-6)
+
+
+def test_standardise_by_skill_by_hand():
+    """The first and the last episode are of skill 0. The second step of the last one has no weight."""
+    x = jnp.array([[1.0, 3.0], [100.0, 500.0], [5.0, 77.0]])
+    weights = jnp.array([[1.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
+    scaled = standardise_by_skill(x, weights, jnp.array([0, 1, 0]), 3)
+    np.testing.assert_allclose(scaled[0], [-2 / np.sqrt(8 / 3), 0.0], atol=1e-6)
+    np.testing.assert_allclose(scaled[1], [-1.0, 1.0], rtol=1e-6)
+    np.testing.assert_allclose(scaled[2, 0], 2 / np.sqrt(8 / 3), rtol=1e-6)
+
+
+@given(scale=st.floats(0.01, 100.0), shift=st.floats(-10.0, 10.0))
+def test_the_returns_of_one_skill_do_not_change_the_advantages_of_another(scale, shift):
+    x = jax.random.normal(jax.random.key(0), (6, 4))
+    skill, weights = jnp.arange(6) % 2, jnp.ones((6, 4))
+    other = jnp.where(skill[:, None] == 1, scale * x + shift, x)
+    found, expected = (standardise_by_skill(each, weights, skill, 2) for each in (other, x))
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("index", [0, -1])
+def test_one_skill_and_a_continuous_prior_are_one_group(index):
+    x = jax.random.normal(jax.random.key(0), (5, 4))
+    weights = (jax.random.uniform(jax.random.key(1), (5, 4)) < 0.7).astype(float)
+    found = standardise_by_skill(x, weights, jnp.full(5, index), 1)
+    np.testing.assert_allclose(found, standardise(x, weights), atol=1e-5)
 
 
 def test_flat_observations_are_the_ones_before_each_step(siblings):
