@@ -89,8 +89,8 @@ class PPOConfig:
     gae_lambda: float = 0.95
     """lambda of generalised advantage estimation."""
     standardise: Literal["batch", "skill"] = "batch"
-    """Give advantages zero mean and unit variance over the episodes of an iteration (``batch``), or over those of each
-    skill (``skill``): a skill whose returns vary little then learns as fast as one whose returns vary much."""
+    """Give advantages zero mean and unit variance over the episodes of an iteration (``batch``). ``skill``: give those
+    of each skill zero mean, and unit variance if they vary less than those of all skills together."""
     clip: float = 0.2
     """eps, the range in which the probability ratio is not clipped."""
     entropy_weight: float = 0.002
@@ -480,11 +480,12 @@ def standardise(x: Float[Array, "e t"], weights: Float[Array, "e t"]) -> Float[A
 def standardise_by_skill(
     x: Float[Array, "e t"], weights: Float[Array, "e t"], skill: Int[Array, " e"], num_skills: int
 ) -> Float[Array, "e t"]:
-    """`standardise`, for the episodes of each skill by themselves.
+    """`standardise` for the episodes of each skill by themselves, but no skill is scaled down more than over the batch.
 
     If one of the skills fails, its advantages are large, and it is drawn often. Over the whole batch, the advantages of
     the others would then be too small against the entropy bonus, and skills that have found their goals would not learn
-    to stay there. Skills from a continuous prior (index -1) are one group.
+    to stay there. The skill that fails keeps the scale of the batch: on a scale of its own it would have more entropy.
+    Skills from a continuous prior (index -1) are one group.
     """
     member = jax.nn.one_hot(jnp.maximum(skill, 0), num_skills)
 
@@ -494,7 +495,8 @@ def standardise_by_skill(
         return exact_matmul(member, (sums[:, 0] / jnp.maximum(sums[:, 1], 1.0))[:, None])
 
     centred = x - mean_of(x)
-    return centred / (jnp.sqrt(mean_of(centred**2)) + 1e-8)
+    over_batch = jnp.sum(centred**2 * weights) / jnp.maximum(jnp.sum(weights), 1.0)
+    return centred / (jnp.sqrt(jnp.minimum(mean_of(centred**2), over_batch)) + 1e-8)
 
 
 # Losses and gradient steps

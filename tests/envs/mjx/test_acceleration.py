@@ -11,6 +11,7 @@ import pytest
 
 from edl.envs.mjx import acceleration
 from edl.envs.mjx.acceleration import accelerated, repeat_while, runs_on_device, solve_positive_definite
+from edl.envs.mjx.env import MjxEnv
 from edl.envs.mjx.library import load_library
 from edl.interop.env_names import make_env
 from tests.compiling import jit
@@ -36,6 +37,12 @@ HOPPING = """
   </actuator>
 </mujoco>
 """
+
+
+def physics_of_half_cheetah():
+    env = make_env("half_cheetah")
+    assert isinstance(env, MjxEnv)
+    return env.physics
 
 
 def solver():
@@ -102,7 +109,7 @@ def test_a_robot_moves_as_without_the_changes():
 def test_the_solver_calls_no_library_and_has_no_loop():
     """A GPU can only run a loop by itself if nothing in it needs the CPU."""
     library = load_library()
-    physics = make_env("half_cheetah").physics
+    physics = physics_of_half_cheetah()
     model, data = jax.tree.map(jnp.asarray, (physics.mjx_model, physics.mjx_data))
 
     def operations(enabled):
@@ -125,7 +132,7 @@ def test_large_models_keep_the_libraries():
 
 def test_mjx_is_as_before_after_an_error():
     modules = [importlib.import_module(f"mujoco.mjx._src.{name}") for name in acceleration.MODULES]
-    model, loop = make_env("half_cheetah").physics.model, solver()._while_loop_scan
+    model, loop = physics_of_half_cheetah().model, solver()._while_loop_scan
 
     def fail():
         with accelerated(model), accelerated(model):
@@ -141,7 +148,7 @@ def test_mjx_is_as_before_after_an_error():
 
 def test_a_thread_that_traces_physics_waits_for_the_others():
     """Each has the MJX that it asks for, and MJX is as before when all have left."""
-    model, loop = make_env("half_cheetah").physics.model, solver()._while_loop_scan
+    model, loop = physics_of_half_cheetah().model, solver()._while_loop_scan
     found, inside, leave = {}, threading.Event(), threading.Event()
 
     def first():
