@@ -93,7 +93,7 @@ class LearnConfig:
     """``ppo``: PPO with the reward above. ``sac``: SAC with a reward at the end of the episode alone and hindsight
     (`edl.rl.deadlines`). It learns from far fewer env steps, and needs an env that shows the time left (``timed``).
     The reward, its distance and rivalry are then not used."""
-    ppo: PPOConfig = PPOConfig(iterations=800, gamma=0.97, standardise="skill", normalise=False)
+    ppo: PPOConfig = PPOConfig(iterations=800, gamma=0.97, normalise=False)
     """Settings of PPO."""
     sac: SACConfig = deadline_sac()
     """Settings of SAC."""

@@ -36,7 +36,6 @@ from edl.envs.clock import timed_horizon
 from edl.envs.host import HostEnv
 from edl.envs.rollout import Episode, Skill, continue_rollout, rollout
 from edl.nets.distributions import Distribution, action_distribution
-from edl.nets.linalg import exact_matmul
 from edl.nets.mlp import MLP, Initialisation, mlp
 from edl.nets.normalise import Normaliser, RunningMoments, fold_normaliser, identity_normaliser, running_moments
 from edl.nets.optim import Trained, apply_gradients, minibatch_orders, new_trained
@@ -88,9 +87,6 @@ class PPOConfig:
     """Discount factor."""
     gae_lambda: float = 0.95
     """lambda of generalised advantage estimation."""
-    standardise: Literal["batch", "skill"] = "batch"
-    """Give advantages zero mean and unit variance over the episodes of an iteration (``batch``). ``skill``: give those
-    of each skill zero mean, and unit variance if they vary less than those of all skills together."""
     clip: float = 0.2
     """eps, the range in which the probability ratio is not clipped."""
     entropy_weight: float = 0.002
@@ -459,13 +455,7 @@ def prepare_batch(
         return rows, rewards, memory
 
     batch, rewards, memory = jax.vmap(of_one)(episodes, state.running)
-    if config.standardise == "skill":
-        advantages = standardise_by_skill(
-            batch.advantages, batch.weights, episodes.skill.index, max(len(policy.codes), 1)
-        )
-    else:
-        advantages = standardise(batch.advantages, batch.weights)
-    batch = batch._replace(advantages=advantages)
+    batch = batch._replace(advantages=standardise(batch.advantages, batch.weights))
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch), rewards, memory
 
 
@@ -475,28 +465,6 @@ def standardise(x: Float[Array, "e t"], weights: Float[Array, "e t"]) -> Float[A
     mean = jnp.sum(x * weights) / total
     variance = jnp.sum((x - mean) ** 2 * weights) / total
     return (x - mean) / (jnp.sqrt(variance) + 1e-8)
-
-
-def standardise_by_skill(
-    x: Float[Array, "e t"], weights: Float[Array, "e t"], skill: Int[Array, " e"], num_skills: int
-) -> Float[Array, "e t"]:
-    """`standardise` for the episodes of each skill by themselves, but no skill is scaled down more than over the batch.
-
-    If one of the skills fails, its advantages are large, and it is drawn often. Over the whole batch, the advantages of
-    the others would then be too small against the entropy bonus, and skills that have found their goals would not learn
-    to stay there. The skill that fails keeps the scale of the batch: on a scale of its own it would have more entropy.
-    Skills from a continuous prior (index -1) are one group.
-    """
-    member = jax.nn.one_hot(jnp.maximum(skill, 0), num_skills)
-
-    def mean_of(values: Float[Array, "e t"]) -> Float[Array, "e 1"]:
-        """The weighted mean over the steps of each episode's skill."""
-        sums = exact_matmul(member.T, jnp.stack([jnp.sum(values * weights, axis=1), jnp.sum(weights, axis=1)], axis=1))
-        return exact_matmul(member, (sums[:, 0] / jnp.maximum(sums[:, 1], 1.0))[:, None])
-
-    centred = x - mean_of(x)
-    over_batch = jnp.sum(centred**2 * weights) / jnp.maximum(jnp.sum(weights), 1.0)
-    return centred / (jnp.sqrt(jnp.minimum(mean_of(centred**2), over_batch)) + 1e-8)
 
 
 # Losses and gradient steps

@@ -36,7 +36,6 @@ RENAMED = {"recall": "objective_batch_size", "refresh": "refresh_rewards", "keep
 """Settings that had another name in edl 0.1, whose config files can still be read."""
 
 NEUTRAL: dict[str, dict[str, Any]] = {
-    "PPOConfig": {"standardise": "batch"},
     "SACConfig": {"entropy_in_value": True, "random_episodes": 0},
     "BeyondConfig": {"inputs": "world"},
     "DIAYNConfig": {"match_policy": False, "sees": "features"},

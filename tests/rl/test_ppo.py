@@ -9,8 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from edl.artifacts import SkillPolicy
 from edl.config import ConfigError
@@ -39,7 +37,6 @@ from edl.rl.ppo import (
     prepare_batch,
     rewards_of,
     standardise,
-    standardise_by_skill,
     update_agent,
     value_loss,
 )
@@ -227,34 +224,6 @@ def test_standardise_by_hand():
     scaled = standardise(x, weights)
     np.testing.assert_allclose(scaled[0], [-2 / np.sqrt(8 / 3), 0.0], atol=1e-6)
     np.testing.assert_allclose(scaled[1, 1], 2 / np.sqrt(8 / 3), rtol=1e-6)
-
-
-def test_standardise_by_skill_by_hand():
-    """The first and the last episode are of skill 0. The second step of the last one has no weight."""
-    x = jnp.array([[1.0, 3.0], [100.0, 500.0], [5.0, 77.0]])
-    weights = jnp.array([[1.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
-    scaled = standardise_by_skill(x, weights, jnp.array([0, 1, 0]), 3)
-    np.testing.assert_allclose(scaled[0], [-2 / np.sqrt(8 / 3), 0.0], atol=1e-6)
-    np.testing.assert_allclose(scaled[2, 0], 2 / np.sqrt(8 / 3), rtol=1e-6)
-    over_batch = np.sqrt((2**2 + 2**2 + 200**2 + 200**2) / 5)  # skill 1 varies more than the batch
-    np.testing.assert_allclose(scaled[1], [-200 / over_batch, 200 / over_batch], rtol=1e-6)
-
-
-@given(scale=st.floats(2.0, 100.0), shift=st.floats(-10.0, 10.0))
-def test_a_skill_that_varies_much_does_not_make_the_advantages_of_another_small(scale, shift):
-    calm = jax.random.normal(jax.random.key(0), (6, 4))
-    x, weights = jnp.concatenate([calm, scale * calm + shift]), jnp.ones((12, 4))
-    found = standardise_by_skill(x, weights, jnp.arange(12) // 6, 2)
-    assert jnp.std(found[:6]) == pytest.approx(1.0, abs=1e-3)
-    assert jnp.std(standardise(x, weights)[:6]) < 0.7
-
-
-@pytest.mark.parametrize("index", [0, -1])
-def test_one_skill_and_a_continuous_prior_are_one_group(index):
-    x = jax.random.normal(jax.random.key(0), (5, 4))
-    weights = (jax.random.uniform(jax.random.key(1), (5, 4)) < 0.7).astype(float)
-    found = standardise_by_skill(x, weights, jnp.full(5, index), 1)
-    np.testing.assert_allclose(found, standardise(x, weights), atol=1e-5)
 
 
 def test_flat_observations_are_the_ones_before_each_step(siblings):
