@@ -137,8 +137,8 @@ def measure_of(method: str) -> Measure | None:
 
 
 def measure_prompts(run: Run, found: Evaluation) -> dict[str, Any]:
-    """Prompts by goals and rewards, and the rollouts for the figure."""
-    return {**offline.zero_shot(run, found), **skill_paths(run, found)}
+    """Prompts by goals and rewards and, in the maze that is drawn, the rollouts for the figure."""
+    return {**offline.zero_shot(run, found), **(skill_paths(run, found) if run.config.env == TUNED_IN else {})}
 
 
 def skill_paths(run: Run, found: Evaluation) -> dict[str, Any]:
