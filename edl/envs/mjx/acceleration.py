@@ -8,8 +8,8 @@ freedom (14 for the ant). So
 * few iterations of the solver and of the line search are computed one after the other, without a loop;
 * small systems are solved by `solve_positive_definite`, in operations that XLA fuses.
 
-Then a GPU can run all loops of the program by itself, as one CUDA graph: see `edl.runtime.effort.Effort`. The results
-are the same up to rounding. A CPU is faster without any of this.
+Then a GPU can run all loops of the program by itself, as one CUDA graph (`edl.runtime.effort.loops_on_gpu`). The
+results are the same up to rounding. A CPU is faster without any of this.
 """
 
 import contextlib
