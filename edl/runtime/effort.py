@@ -4,7 +4,7 @@ On a CPU, XLA has two code generators for fused operations. The newer one takes 
 where networks are trained for long (`Effort.FULL`). GPUs have no such choice.
 
 A GPU can run the loops of a program by itself, as one CUDA graph, if no operation in them calls a library that needs
-the CPU (`loops_on_gpu`). That saves the time to launch many small kernels. If an operation does call such a library, the
+the CPU (`loops_on_gpu`). That saves the time to launch many small kernels. If an operation calls such a library, the
 program can be slower than without graphs.
 """
 
